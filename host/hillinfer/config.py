@@ -1,0 +1,92 @@
+"""Where keys and values may live: the byte budgets of the tiers and the cold folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hillinfer.errors import SettingError
+
+_UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS |= {f"{unit}b": factor for unit, factor in _UNITS.items() if unit in "kmgt" and unit}
+_UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_UNITS |= {f"{unit}b": factor for unit, factor in _UNITS.items() if unit.endswith("i")}
+_AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*(%|[a-z]*)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A byte budget: a fixed number of bytes, or a share of the whole KV cache (which grows with the context).
+
+    Exactly one of the two is set. ``Budget.parse`` reads what people write: ``"20%"``, ``"512MiB"``, ``1 << 30``.
+    """
+
+    nbytes: int | None = None
+    share: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.nbytes is None) == (self.share is None):
+            raise SettingError("a budget is either a number of bytes or a share of the KV cache, not both")
+
+    @classmethod
+    def parse(cls, text: Budget | str | int) -> Budget:
+        """Read ``"20%"`` (share of the KV), ``"512MiB"``, ``"1.5GB"`` or a plain number of bytes."""
+        if isinstance(text, Budget):
+            return text
+        match = _AMOUNT.fullmatch(str(text))
+        unit = match.group(2).lower() if match else None
+        if match is None or (unit != "%" and unit not in _UNITS):
+            raise SettingError(f"cannot read {text!r} as a size: write bytes (512MiB, 2GB, 1000000) or a share (20%)")
+        amount = float(match.group(1))
+        if unit == "%":
+            return cls(share=amount / 100)
+        return cls(nbytes=int(amount * _UNITS[unit or ""]))
+
+    def resolve(self, whole: int) -> int:
+        """Bytes this budget allows when the whole KV cache has ``whole`` bytes."""
+        if self.nbytes is not None:
+            return self.nbytes
+        assert self.share is not None
+        return int(self.share * whole)
+
+    def __str__(self) -> str:
+        return f"{self.share:.4%}".replace(".0000%", "%") if self.share is not None else f"{self.nbytes} bytes"
+
+
+def cache_home() -> Path:
+    """The user's cache folder of this project (``$HILLINFER_CACHE``, else ``$XDG_CACHE_HOME/hillinfer``)."""
+    own = os.environ.get("HILLINFER_CACHE")
+    if own:
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "hillinfer"
+
+
+def default_cold_dir() -> Path:
+    """Where cold files go unless told otherwise: the cache folder, which is on a disk where /tmp may be memory."""
+    return cache_home() / "cold"
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """How much each tier may hold, and where the cold pool lies.
+
+    hot_bytes      DRAM for the hot pool of all layers and sequences together, its scoring copy included.
+    device_bytes   memory of the compute device for newly generated tokens; None: 128 tokens per layer and sequence.
+    cold_dir       folder of the cold files; None: ``default_cold_dir()``, created when missing.
+    device         the computational storage device that owns the cold pool: ``"software"``.
+    trace          record what ran when (``HillInferCache.trace``); costs a little time per step.
+    """
+
+    hot_bytes: Budget = field(default_factory=lambda: Budget(share=0.2))
+    device_bytes: Budget | None = None
+    cold_dir: Path | None = None
+    device: str = "software"
+    trace: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("hot_bytes", "device_bytes"):
+            budget: Budget | None = getattr(self, name)
+            if budget is not None and (budget.nbytes or budget.share or 0) <= 0:
+                raise SettingError(f"{name} must be positive: the hot pool holds at least the tokens in flight")

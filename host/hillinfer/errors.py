@@ -1,0 +1,39 @@
+"""Errors a person can act on: each message says what is wrong and names the fix."""
+
+from __future__ import annotations
+
+
+class HillInferError(Exception):
+    """Base of every error this package raises on purpose; the command line prints it without a traceback."""
+
+
+class SettingError(HillInferError, ValueError):
+    """A setting is out of range or contradicts another one."""
+
+
+class ModelError(HillInferError):
+    """The model cannot be found, loaded or served by the engine."""
+
+
+class DocumentError(HillInferError):
+    """The prompt or document cannot be used (missing, empty, not UTF-8, too long)."""
+
+
+class MemoryBudgetError(SettingError):
+    """A tier's byte budget is too small for the work, or larger than the machine."""
+
+
+class ColdPoolError(HillInferError):
+    """The cold folder cannot be used: missing, read-only, or the device behind it failed."""
+
+
+class ColdPoolFull(ColdPoolError):
+    """The file system of the cold folder has no room left."""
+
+
+class CorruptRecordError(ColdPoolError):
+    """Bytes read back from the cold pool are not the bytes that were written."""
+
+
+class DeviceError(HillInferError):
+    """A computational storage device refused, failed or returned something that is not a Score Block."""

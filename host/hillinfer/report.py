@@ -1,0 +1,59 @@
+"""What one run did: bytes per tier, hit rates, times. Filled by the engine, printed by the command line."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class TierBytes:
+    """Bytes a tier holds now and held at most."""
+
+    bytes: int = 0
+    peak_bytes: int = 0
+
+    def set(self, nbytes: int) -> None:
+        self.bytes = nbytes
+        self.peak_bytes = max(self.peak_bytes, nbytes)
+
+
+@dataclass
+class Tiers:
+    """The three tiers: compute device, hot pool (DRAM), cold pool (files)."""
+
+    device: TierBytes = field(default_factory=TierBytes)
+    hot: TierBytes = field(default_factory=TierBytes)
+    cold: TierBytes = field(default_factory=TierBytes)
+
+
+@dataclass
+class Report:
+    """One generation, batch of one; the keys of ``hillinfer generate --json``.
+
+    hot_hit_rate      selected tokens found in the hot pool / selected tokens not in the device tier; None if none
+    moved_fraction    rows that entered the hot pool per step and stream / rows the pool holds; None without steps
+    cold_read_bytes   selected keys and values read from the cold pool while decoding
+    device_scan_bytes bytes of keys the storage device scored while decoding
+    """
+
+    text: str
+    prompt_tokens: int
+    new_tokens: int
+    prefill_tokens_per_s: float
+    decode_ms_per_token: float | None
+    rss_peak_bytes: int
+    tiers: Tiers
+    hot_hit_rate: float | None
+    moved_fraction: float | None
+    cold_read_bytes: int
+    device_scan_bytes: int
+    alpha: float | None
+    policy: str
+    device: str | None
+    model: str = ""
+    document_tokens_cut: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """A plain dictionary, ready for JSON."""
+        return asdict(self)
