@@ -1,7 +1,7 @@
 """Tiny random models of every family the engine serves, and a model folder on disk: made in milliseconds.
 
-The weights are larger than a trained model's initial ones (``initializer_range`` 0.2): attention is then peaked,
-so that a wrong token, position or mask shows in the output instead of drowning in a near-uniform softmax.
+The weights are larger than a trained model's initial ones (``initializer_range`` 0.2): attention is then
+peaked, so that a wrong token, position or mask shows in the output instead of drowning in a uniform softmax.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def tiny(
     """A random causal language model of ``family``, float32, in eval mode; same arguments, same weights.
 
     ``kv_heads`` = ``heads``: MHA, 1: MQA, between: GQA (OPT knows MHA only and takes no other). Gemma 3 has
-    layers sliding, full, sliding; the others two full-attention layers. Without an end-of-text token a run has the
-    length it was asked for; ``overrides`` are fields of the family's config, ``eos_token_id`` among them.
+    layers sliding, full, sliding; the others two full-attention ones. Without an end-of-text token a run has
+    the length it was asked for; ``overrides`` are fields of the family's config, such as ``eos_token_id``.
     """
     settings: dict[str, Any] = {
         "vocab_size": VOCAB,
