@@ -1,0 +1,1 @@
+"""Computational storage devices: the contract, the Score Block format, and the drivers."""

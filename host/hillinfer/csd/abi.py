@@ -1,0 +1,85 @@
+"""Score Blocks as bytes, ABI version 1 (kernel.md, "ABI"). Nothing else packs or unpacks them.
+
+A block is a slot of 65 beats of 64 bytes: 64 beats of 16 tuples, then a trailer beat, written last.
+A tuple is 4 bytes: uint16 offset in the block, int16 score. Padding is 0xFFFFFFFF.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hillinfer.errors import DeviceError
+from hillinfer.kv.geometry import BLOCK
+
+Words = npt.NDArray[np.uint32]
+
+TUPLE_WORDS = BLOCK
+SLOT_WORDS = BLOCK + 16
+SLOT_BYTES = 4 * SLOT_WORDS
+PADDING = np.uint32(0xFFFFFFFF)
+MAGIC = 0x31534B51  # "QKS1"
+NO_SCORE = -32768  # the maximum of a block in which nothing was scanned
+_OFFSETS = np.arange(BLOCK, dtype=np.uint32)
+_STATUS = {1: "number of tokens", 2: "shape", 4: "format"}
+
+
+@dataclass(frozen=True)
+class ScoreBlock:
+    """The scores of up to 1024 consecutive tokens.
+
+    first      position of the block's first token
+    positions  int64 [emitted], ascending; scores int16 [emitted]
+    scanned    tokens scored, of which those under the launch's min_score were left out
+    index, of  which block of how many of its launch
+    """
+
+    first: int
+    positions: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.int16]
+    scanned: int
+    index: int
+    of: int
+
+
+def pack_block(
+    scores: npt.NDArray[np.int16], first: int, tag: int, index: int, of: int, min_score: int = NO_SCORE
+) -> Words:
+    """One slot, uint32 [1040], of the scores int16 [n ≤ 1024] of tokens first, first + 1, …"""
+    slot = np.zeros(SLOT_WORDS, np.uint32)
+    words = scores.view(np.uint16).astype(np.uint32)
+    words <<= np.uint32(16)
+    words |= _OFFSETS[: len(scores)]
+    if min_score > NO_SCORE:
+        words = words[scores >= min_score]
+    slot[: len(words)] = words
+    slot[len(words) : TUPLE_WORDS] = PADDING
+    top = int(scores.max()) if len(scores) else NO_SCORE
+    trailer = slot[TUPLE_WORDS:]
+    trailer[:9] = (MAGIC, tag, first, len(scores), len(words), top & 0xFFFFFFFF, 0, index, of)
+    trailer[15] = ~tag & 0xFFFFFFFF
+    return slot
+
+
+def unpack_block(slot: Words, tag: int) -> ScoreBlock:
+    """Read one slot that the launch ``tag`` wrote; DeviceError says what is wrong with one that is not whole."""
+    trailer = slot[TUPLE_WORDS:].tolist()
+    magic, found, first, scanned, emitted, _, status, index, of = trailer[:9]
+    if magic != MAGIC or found != tag or trailer[15] != ~tag & 0xFFFFFFFF:
+        raise DeviceError(
+            f"the device returned a Score Block that is torn or of another launch "
+            f"(magic {magic:#x}, tag {found}, expected {tag})"
+        )
+    if status:
+        wrong = ", ".join(name for bit, name in _STATUS.items() if status & bit) or f"status {status}"
+        raise DeviceError(f"the device refused a launch: illegal {wrong}")
+    if not emitted <= scanned <= BLOCK:
+        raise DeviceError(f"the device returned a Score Block with {emitted} tuples of {scanned} tokens")
+    tuples = slot[:emitted]
+    offsets = (tuples & np.uint32(0xFFFF)).astype(np.int64)
+    if emitted and (offsets[-1] >= scanned or (np.diff(offsets) <= 0).any()):
+        raise DeviceError("the device returned a Score Block whose offsets are not ascending")
+    scores = (tuples >> np.uint32(16)).astype(np.uint16).view(np.int16)
+    return ScoreBlock(first, offsets + first, scores, scanned, index, of)

@@ -1,0 +1,131 @@
+"""The contract between the engine and a computational storage device (CSD).
+
+A device owns the cold pool: it keeps every row it is given for as long as it lives, scores keys where they are, and
+reads rows back. The life of a token on it:
+
+    append(stream, first, rows, keys)   once, in whole tiles, in order; returns before the bytes are on the medium
+    submit(stream, query, runs)         any number of times: Score Blocks of the tokens in ``runs`` stream back
+    read(stream, positions, out)        any number of times: full-precision rows, each one checked
+    close()                             everything is gone, from memory and from the medium
+
+Calls come from one thread. ``submit`` and ``read`` return at once with a ticket; work of different tickets overlaps.
+What was appended is visible to every later submit and read, written yet or not. An error of asynchronous work
+(a full disk, a corrupt row, a dead card) is raised by the ticket that met it, or by the next call to the device.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hillinfer.csd.abi import ScoreBlock
+from hillinfer.kv.keys import ScoringKeys
+from hillinfer.kv.query import QuantisedQuery
+
+Rows = npt.NDArray[np.uint8]
+
+Span = Callable[[str], AbstractContextManager[object]]
+"""Marks a stretch of work for the trace: ``with span("csd score"):``."""
+
+
+class Stream(NamedTuple):
+    """One sequence of one layer: what a device keeps in order, and scores in one go."""
+
+    layer: int
+    sequence: int
+
+
+class Run(NamedTuple):
+    """Consecutive tokens: ``count`` from ``first`` on. ``first`` begins a tile, and so does first + count."""
+
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a device can do; the engine asks before it relies on it.
+
+    key_formats    formats of the scoring copy it can scan ("int8", "int4", and "fp16" when it casts on the fly)
+    memory_bytes   of its own for scoring copies; None: bounded by the medium only
+    p2p            keys reach the scoring unit without passing through host memory
+    """
+
+    name: str
+    key_formats: tuple[str, ...]
+    memory_bytes: int | None
+    p2p: bool
+
+
+@dataclass
+class Counters:
+    """What a device did since it was opened."""
+
+    stored_bytes: int = 0
+    scoring_bytes: int = 0
+    read_bytes: int = 0
+    read_rows: int = 0
+    scan_bytes: int = 0
+    scanned_tokens: int = 0
+    launches: int = 0
+
+
+class ScoreTicket(ABC):
+    """Scores in flight. Iterate it once; blocks come as they complete, in the order of the runs."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[ScoreBlock]:
+        """Score Blocks; blocks until the next one is there. Raises what went wrong on the device."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Give up what has not been scored yet. The iterator then ends early."""
+
+
+class ReadTicket(ABC):
+    """A read in flight; ``out`` must not be touched before ``wait`` returns."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Until every row is in ``out`` and checked. CorruptRecordError names layer and tokens."""
+
+
+class Device(ABC):
+    """A computational storage device. A driver is opened for one geometry and used by one engine."""
+
+    capabilities: Capabilities
+    counters: Counters
+
+    @abstractmethod
+    def check_room(self, tokens: int, sequences: int) -> None:
+        """ColdPoolFull unless ``tokens`` tokens in each of ``sequences`` sequences will fit, all layers together."""
+
+    @abstractmethod
+    def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
+        """Keep rows uint8 [n, row_bytes] of the tokens first…first + n − 1, and their scoring keys.
+
+        n and first are multiples of 64, and first is the number of tokens the stream holds. The arrays may be
+        reused after the call. Blocks while too much is still unwritten (back-pressure).
+        """
+
+    @abstractmethod
+    def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
+        """Score the tokens of ``runs`` against a query; all of them have been appended."""
+
+    @abstractmethod
+    def read(self, stream: Stream, positions: npt.NDArray[np.int64], out: Rows) -> ReadTicket:
+        """Read the rows of ascending positions int64 [n] into out uint8 [n, row_bytes]."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Until everything appended is on the medium; raises what went wrong on the way there."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop all work and remove every file. May be called twice."""

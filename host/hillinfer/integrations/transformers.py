@@ -1,0 +1,374 @@
+"""transformers ≥ 5: a cache and an attention function. The only module that knows transformers' caches and models.
+
+    cache = HillInferCache(model, alpha=0.1, hot_bytes="20%")
+    model.generate(**inputs, cache=cache)          # ``past_key_values=cache`` before transformers 5.24
+
+How the two meet: a model's attention calls ``cache.update(k, v, layer)`` and hands what it returns to the attention
+function. Here ``update`` returns the new keys themselves, marked with the layer that is to serve them, and the
+attention function, which sees the query too, lets that layer attend. Unmarked keys (other caches, sliding-window
+layers) get the stock attention, so that a model set to ``hillinfer`` still works with any cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache, PreTrainedModel
+from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from hillinfer.config import Budget, StoreSettings
+from hillinfer.errors import ModelError, SettingError
+from hillinfer.kv.geometry import Geometry
+from hillinfer.pipeline.engine import Engine
+from hillinfer.pipeline.trace import Trace
+from hillinfer.policies import HillInfer, SelectingPolicy
+from hillinfer.report import Tiers
+
+NAME = "hillinfer"
+_MARK = "_hillinfer_layer"
+_MIN_REGION = 1 << 20  # tokens: address space of a sparse file, not memory
+_UNSUPPORTED = ("softcap", "s_aux", "position_bias")  # arguments that change what attention computes
+
+
+@dataclass(frozen=True)
+class CacheStats:
+    """What a cache did so far; the fields of ``hillinfer.report.Report`` of the same names."""
+
+    tiers: Tiers
+    hot_hit_rate: float | None
+    moved_fraction: float | None
+    cold_read_bytes: int
+    device_scan_bytes: int
+
+
+class HillInferCache(Cache):
+    """A KV cache in three tiers, for one call of ``generate`` (or a conversation of several).
+
+    model           a causal language model; its attention is switched to "hillinfer"
+    policy          which tokens are attended; None: ``HillInfer(alpha=alpha)``
+    hot_bytes       DRAM budget of the hot pool: bytes, "2GiB", or a share of the whole KV ("20%")
+    device_bytes    budget of the newest tokens on the compute device; None: 128 tokens per layer and sequence
+    cold_dir        folder of the cold files (mode 0600, without a name, gone with the process); None: the cache folder
+    device          the storage device that owns the cold pool: "software"
+    store           all four as one object, instead
+    prompt_length   while fewer tokens are cached, attention is exact even one token at a time (chunked prefill)
+
+    Raises ModelError for a model it cannot serve, SettingError for settings out of range, ColdPoolError for a cold
+    folder that cannot be used. ``close`` frees everything; a cache that is dropped or a process that dies leaves
+    nothing behind either.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        policy: SelectingPolicy | None = None,
+        *,
+        alpha: float | None = None,
+        hot_bytes: Budget | str | int | None = None,
+        device_bytes: Budget | str | int | None = None,
+        cold_dir: Path | str | None = None,
+        device: str | None = None,
+        trace: bool = False,
+        store: StoreSettings | None = None,
+    ) -> None:
+        if policy is not None and alpha is not None:
+            raise SettingError("give alpha, or a policy that has its own: not both")
+        if policy is None:
+            policy = HillInfer() if alpha is None else HillInfer(alpha=alpha)
+        if not isinstance(policy, SelectingPolicy):
+            raise SettingError(
+                f"the policy {policy.name!r} does not select tokens: use transformers' DynamicCache"
+            )
+        given = (hot_bytes, device_bytes, cold_dir, device)
+        if store is not None and any(value is not None for value in given):
+            raise SettingError(
+                "give store, or its fields (hot_bytes, device_bytes, cold_dir, device): not both"
+            )
+        if store is None:
+            store = StoreSettings(
+                hot_bytes=Budget.parse(hot_bytes if hot_bytes is not None else "20%"),
+                device_bytes=Budget.parse(device_bytes) if device_bytes is not None else None,
+                cold_dir=Path(cold_dir) if cold_dir is not None else None,
+                device=device or "software",
+                trace=trace,
+            )
+        _check_model(model)
+        config = model.config.get_text_config(decoder=True)
+        layers: list[CacheLayerMixin] = list(DynamicCache(config=config).layers)
+        full = [i for i, layer in enumerate(layers) if type(layer) is DynamicLayer]
+        if not full:
+            raise ModelError(
+                f"{_name(model)} has no full-attention layer (its layers all have a window or a state of fixed size): "
+                "its cache does not grow, use it with transformers' DynamicCache"
+            )
+        self._geometry = _geometry(config, len(full), model.dtype)
+        self._max_tokens = max(getattr(config, "max_position_embeddings", 0) or 0, _MIN_REGION)
+        self._policy, self._store, self._model_device = policy, store, model.device
+        self._engine: Engine | None = None
+        self._expected: int | None = None
+        self._closed = False
+        self.prompt_length = 0
+        for engine_layer, index in enumerate(full):
+            layers[index] = HillInferLayer(self, engine_layer)
+        super().__init__(layers=layers)
+        model.set_attn_implementation(NAME)
+
+    def expect(self, total_tokens: int, sequences: int = 1) -> None:
+        """Check budgets, memory and disk for ``total_tokens`` per sequence before anything is computed."""
+        self._expected = total_tokens
+        self.engine(sequences).expect(total_tokens)
+
+    def engine(self, sequences: int) -> Engine:
+        """The engine for a batch of ``sequences``, made when first needed."""
+        if self._closed:
+            raise SettingError("this HillInferCache is closed: make a new one")
+        if self._engine is None:
+            self._engine = Engine(
+                self._geometry,
+                self._policy,
+                self._store,
+                sequences=sequences,
+                max_tokens=self._max_tokens,
+                device=self._model_device,
+            )
+        if self._engine.capacity.sequences != sequences:
+            raise SettingError(
+                f"this cache holds a batch of {self._engine.capacity.sequences} and was given one of {sequences}: "
+                "call reset(), or make a new one"
+            )
+        return self._engine
+
+    @property
+    def trace(self) -> Trace:
+        """What ran when, if the cache was made with ``trace=True``."""
+        return self._engine.trace if self._engine is not None else Trace()
+
+    def stats(self) -> CacheStats:
+        """Bytes per tier and rates so far."""
+        if self._engine is None:
+            return CacheStats(Tiers(), None, None, 0, 0)
+        ledger = self._engine.settled_ledger()
+        return CacheStats(
+            ledger.tiers,
+            ledger.hot_hit_rate,
+            ledger.moved_fraction,
+            ledger.cold_read_bytes,
+            ledger.device_scored * self._geometry.score_key_bytes,
+        )
+
+    def reset(self) -> None:
+        """Forget every token; the next one starts a new context, of any batch size."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+        self.prompt_length = 0
+        super().reset()
+
+    def close(self) -> None:
+        """Free memory and remove every cold file. May be called twice."""
+        self.reset()
+        self._closed = True
+
+    def __enter__(self) -> HillInferCache:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class HillInferLayer(CacheLayerMixin):  # type: ignore[misc]
+    """One full-attention layer of the cache. Length is a logical fact: slots seen, padding included."""
+
+    is_sliding = False
+    is_compileable = False
+    is_croppable = False
+
+    def __init__(self, cache: HillInferCache, layer: int) -> None:
+        super().__init__()
+        self._cache, self._layer = cache, layer
+        self._slots = 0
+        self._pending = 0
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Nothing to allocate: the engine grows as tokens come."""
+        self.is_initialized = True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mark the new keys [B, H, T, d] with this layer; they are cached once they have been attended."""
+        self._check_attended()
+        geometry = self._cache._geometry
+        expected = (geometry.kv_heads, geometry.head_dim)
+        if (key_states.shape[1], key_states.shape[3]) != expected or value_states.shape != key_states.shape:
+            raise ModelError(
+                f"this model's keys {tuple(key_states.shape)} and values {tuple(value_states.shape)} are not of one "
+                f"shape with {geometry.kv_heads} heads of {geometry.head_dim}: such models are not supported yet"
+            )
+        if key_states.requires_grad:
+            raise ModelError("HillInfer serves inference only: call the model under torch.inference_mode()")
+        self.is_initialized = True
+        self._pending = key_states.shape[2]
+        key_states = key_states.detach()  # a tensor of our own to mark
+        setattr(key_states, _MARK, self)
+        return key_states, value_states
+
+    def _check_attended(self) -> None:
+        if self._pending:
+            self._pending = 0
+            raise ModelError(
+                "this model's attention did not take the keys its cache returned, so HillInfer cannot serve it. "
+                "Check that model.config._attn_implementation is still 'hillinfer'"
+            )
+
+    def attend(
+        self,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        valid: torch.Tensor | None,
+        scaling: float,
+    ) -> torch.Tensor:
+        """Attention output [B, T, H·G, d] of query [B, H·G, T, d]; ``valid`` bool [B, T]: which tokens are no padding."""
+        batch, _, length, _ = query.shape
+        engine = self._cache.engine(batch)
+        if self._cache._expected is None and self._slots == 0:
+            engine.expect(length)
+        exact = length > 1 or self._slots < self._cache.prompt_length
+        out = torch.zeros_like(query)
+        for b in range(batch):
+            index = slice(None) if valid is None or bool(valid[b].all()) else valid[b].nonzero()[:, 0]
+            q, k, v = query[b, :, index], keys[b, :, index], values[b, :, index]
+            if q.shape[1] == 0:
+                continue
+            run = engine.exact if exact else engine.decode
+            out[b, :, index] = run(self._layer, b, q, k, v, scaling)
+        self._slots += length
+        self._pending = 0
+        return out.transpose(1, 2)
+
+    def get_seq_length(self) -> int:
+        return self._slots
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        self._check_attended()
+        return self._slots + query_length, 0
+
+    def get_max_length(self) -> int:
+        return -1
+
+    def get_max_cache_shape(self) -> int:
+        """The name of ``get_max_length`` before transformers 5.24."""
+        return -1
+
+    def reset(self) -> None:
+        self._slots = self._pending = 0
+        self.is_initialized = False
+
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+        raise ModelError("HillInfer does not copy contexts, as beam search needs it: use num_beams=1")
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        raise ModelError("HillInfer does not copy contexts: repeat the prompt in the batch instead")
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        raise ModelError("HillInfer does not drop sequences of a batch: make a new cache for the smaller one")
+
+    def crop(self, tokens_to_remove: int) -> None:
+        raise ModelError(
+            "HillInfer's log is write-once and takes no token back: assisted decoding is not supported"
+        )
+
+
+def _attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """The attention function "hillinfer". query [B, H·G, T, d] → [B, T, H·G, d]."""
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    layer: HillInferLayer | None = getattr(key, _MARK, None)
+    length = query.shape[2]
+    if layer is None:
+        mask = _stock_mask(attention_mask, length, key.shape[2], query.device)
+        out: tuple[torch.Tensor, torch.Tensor | None] = sdpa_attention_forward(
+            module, query, key, value, mask, dropout=dropout, scaling=scaling, **kwargs
+        )
+        return out
+    for name in _UNSUPPORTED:
+        if kwargs.get(name) is not None:
+            raise ModelError(f"this model's attention uses {name!r}, which HillInfer does not support yet")
+    if attention_mask is not None and attention_mask.dim() != 2:
+        raise ModelError("HillInfer takes a 2D attention mask (padding) only, not one per query and key")
+    valid = None if attention_mask is None else attention_mask[:, attention_mask.shape[1] - length :]
+    return layer.attend(query, key, value, valid, scaling), None
+
+
+def _mask(*args: Any, attention_mask: torch.Tensor | None = None, **kwargs: Any) -> torch.Tensor | None:
+    """The mask function "hillinfer": of plain causal attention only the padding is passed on, bool [B, kv] or None.
+
+    Everything else (sliding windows, chunks, overlays) is transformers' own boolean mask.
+    """
+    plain = (
+        kwargs.get("local_size") is None
+        and not kwargs.get("use_vmap")
+        and kwargs.get("allow_is_causal_skip", True)
+    )
+    if not plain:
+        mask: torch.Tensor | None = sdpa_mask(*args, attention_mask=attention_mask, **kwargs)
+        return mask
+    if attention_mask is None or bool(attention_mask.all()):
+        return None
+    return attention_mask.bool()
+
+
+def _stock_mask(
+    mask: torch.Tensor | None, length: int, total: int, device: torch.device
+) -> torch.Tensor | None:
+    """What ``_mask`` left out, for caches of others: bool [B or 1, 1, T, kv]."""
+    if (mask is None and (length == 1 or length == total)) or (mask is not None and mask.dim() != 2):
+        return mask
+    query = torch.arange(total - length, total, device=device)
+    causal = torch.arange(total, device=device)[None, :] <= query[:, None]
+    return causal[None, None] if mask is None else causal[None, None] & mask[:, None, None, :total]
+
+
+def _check_model(model: PreTrainedModel) -> None:
+    if getattr(model.config, "is_encoder_decoder", False):
+        raise ModelError(
+            f"{_name(model)} is an encoder-decoder: HillInfer serves causal (decoder-only) models"
+        )
+    if not model.can_generate():
+        raise ModelError(f"{_name(model)} does not generate text: load it as AutoModelForCausalLM")
+    if not getattr(model, "_supports_attention_backend", False):
+        raise ModelError(
+            f"{_name(model)} does not let its attention be replaced, so HillInfer cannot serve it"
+        )
+
+
+def _name(model: PreTrainedModel) -> str:
+    return f"{type(model).__name__}"
+
+
+def _geometry(config: Any, layers: int, dtype: torch.dtype) -> Geometry:
+    heads = config.num_attention_heads
+    kv_heads = getattr(config, "num_key_value_heads", None) or heads
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return Geometry(layers, kv_heads, heads // kv_heads, head_dim, dtype)
+
+
+AttentionInterface.register(NAME, _attention)
+AttentionMaskInterface.register(NAME, _mask)

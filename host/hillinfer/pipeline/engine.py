@@ -1,0 +1,218 @@
+"""One model's KV cache at work: policy × store × pipeline. Knows queries, keys and values; knows no model."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from hillinfer.config import StoreSettings
+from hillinfer.csd.contract import Stream
+from hillinfer.csd.registry import open_device
+from hillinfer.kv.attention import Partial, attend, merge
+from hillinfer.kv.geometry import Geometry
+from hillinfer.kv.scoring import Scorer
+from hillinfer.kv.selection import Positions
+from hillinfer.pipeline.evaluate import Evaluator
+from hillinfer.pipeline.trace import Trace
+from hillinfer.policies.base import PerHead, SelectingPolicy
+from hillinfer.store.capacity import Capacity
+from hillinfer.store.ledger import Ledger
+from hillinfer.store.token_stream import Fetch, TokenStream
+
+_WINDOW = (
+    16  # last queries of a prompt, whose selections stand for the history that a fresh hit-rate table lacks
+)
+
+
+@dataclass
+class _Work:
+    """A stream and what the engine remembers about it between steps."""
+
+    stream: TokenStream
+    normaliser: PerHead | None = None
+    window: list[tuple[npt.NDArray[np.float32], PerHead]] = field(default_factory=list)
+    behind: Future[None] | None = None
+
+    def ready(self) -> TokenStream:
+        """The stream, once what runs behind its last step is done."""
+        if self.behind is not None:
+            behind, self.behind = self.behind, None
+            behind.result()
+        return self.stream
+
+
+class Engine:
+    """All streams of one cache. ``close`` (or leaving the ``with`` block) removes every cold file.
+
+    sequences    the batch size
+    max_tokens   most tokens a sequence may ever have; memory for tables and pools is reserved for it, not taken
+    """
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        policy: SelectingPolicy,
+        settings: StoreSettings,
+        *,
+        sequences: int,
+        max_tokens: int,
+        device: torch.device,
+    ) -> None:
+        self.geometry, self.policy, self.settings = geometry, policy, settings
+        self.trace = Trace(enabled=settings.trace)
+        self.ledger = Ledger()
+        self.capacity = Capacity(
+            geometry, sequences, settings.hot_bytes, settings.device_bytes, pinned=policy.budget
+        )
+        self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.span)
+        self._evaluator = Evaluator(
+            self.csd, Scorer(geometry.kv_heads, geometry.head_dim), self.ledger, self.trace
+        )
+        self._behind = ThreadPoolExecutor(1, thread_name_prefix="behind-the-step")
+        self._works = {
+            Stream(layer, sequence): _Work(
+                TokenStream(
+                    Stream(layer, sequence),
+                    geometry,
+                    self.csd,
+                    self.capacity,
+                    self.ledger,
+                    reserve_tokens=max_tokens,
+                    key_format="int8",
+                    device=device,
+                )
+            )
+            for layer in range(geometry.layers)
+            for sequence in range(sequences)
+        }
+        self._sequences = sequences
+
+    def expect(self, tokens: int) -> None:
+        """Check, before anything is computed, that ``tokens`` per sequence fit the budgets and the cold folder."""
+        selected = 0 if self.policy.exact(tokens) else self.policy.budget(tokens)  # exact attention goes piece by piece
+        self.capacity.check(tokens, selected)
+        self.csd.check_room(tokens, self._sequences)
+
+    def stream(self, layer: int, sequence: int) -> TokenStream:
+        """A stream, with nothing running behind it."""
+        return self._works[Stream(layer, sequence)].ready()
+
+    def exact(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+        *,
+        decoding: bool = False,
+    ) -> torch.Tensor:
+        """Causal attention of new tokens to themselves and to everything cached; then they are cached.
+
+        query [H·G, T, d], keys and values [H, T, d] → [H·G, T, d]. Rows of any tier are brought in piece by piece,
+        so that memory does not grow with the context.
+        """
+        work = self._works[Stream(layer, sequence)]
+        stream = work.ready()
+        grouped = query.unflatten(0, (self.geometry.kv_heads, self.geometry.group))
+        total: Partial | None = None
+        for rows in stream.pieces():
+            part = attend(grouped, *self.geometry.unpack_rows(rows.to(query.device)), scaling)
+            total = part if total is None else merge([total, part])
+        own = attend(grouped, keys, values, scaling, causal=True)
+        out, lse = own if total is None else merge([total, own])
+        with self.trace.span("store"):
+            stream.append(keys, values, decoding=decoding)
+        self._remember(work, grouped, lse)
+        return out.flatten(0, 1)
+
+    def _remember(self, work: _Work, query: torch.Tensor, lse: torch.Tensor) -> None:
+        """Keep the last queries of a prompt, each with its own normaliser, to seed the placement with."""
+        queries = query[:, :, -_WINDOW:].float().cpu().numpy()
+        lses = lse[:, :, -_WINDOW:].float().cpu().numpy()
+        recent = [(queries[:, :, t], lses[:, :, t]) for t in range(queries.shape[2])]
+        work.window = [*work.window, *recent][-_WINDOW:]
+        work.normaliser = lses[:, :, -1]
+
+    def decode(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+    ) -> torch.Tensor:
+        """Attention of one new token to itself and to the tokens the policy selects; then it is cached.
+
+        query [H·G, 1, d], keys and values [H, 1, d] → [H·G, 1, d].
+        """
+        work = self._works[Stream(layer, sequence)]
+        stream = work.ready()
+        if self.policy.exact(stream.length) or work.normaliser is None:
+            return self.exact(layer, sequence, query, keys, values, scaling, decoding=True)
+        if work.window:
+            self._seed(work, scaling)
+        grouped = query.unflatten(0, (self.geometry.kv_heads, self.geometry.group))
+        sets = self._select(work, grouped[:, :, 0].float().cpu().numpy(), work.normaliser, scaling)
+        selected = sets[0] if len(sets) == 1 else np.unique(np.concatenate(sets))
+        with self.trace.span("gather"):
+            fetch = stream.fetch(selected, spare=1)
+            fetch.rows[-1:] = self.geometry.pack_rows(keys, values)
+        with self.trace.span("wait for cold rows"):
+            rows = fetch.wait().to(query.device)
+        with self.trace.span("attend"):
+            mask = _head_mask(sets, selected) if len(sets) > 1 else None
+            out, lse = attend(grouped, *self.geometry.unpack_rows(rows), scaling, mask=mask)
+        work.normaliser = self.policy.observe(work.normaliser, lse[:, :, 0].float().cpu().numpy())
+        stored = int(np.searchsorted(selected, stream.stored))
+        cold_bytes = len(fetch.cold) * self.geometry.row_bytes
+        self.ledger.step(hot=stored - len(fetch.cold), cold=len(fetch.cold), cold_bytes=cold_bytes)
+        stream.append(keys, values, decoding=True)
+        work.behind = self._behind.submit(self._settle, stream, selected, fetch)
+        return out.flatten(0, 1)
+
+    def _select(
+        self, work: _Work, query: npt.NDArray[np.float32], normaliser: PerHead, scaling: float
+    ) -> list[Positions]:
+        stream = work.stream
+        queries = self.policy.queries(query, scaling, normaliser, stream.lowest_exponent)
+        with self.trace.span("evaluate"):
+            scores = self._evaluator.score(stream, queries)
+        with self.trace.span("select"):
+            return self.policy.select(scores)
+
+    def _seed(self, work: _Work, scaling: float) -> None:
+        """Before the first step after a prompt: let its last queries fill the hit-rate table and the hot pool."""
+        window, work.window = work.window, []
+        sets = [self._select(work, query, normaliser, scaling) for query, normaliser in window]
+        work.stream.seed([np.unique(np.concatenate(each)) for each in sets])
+
+    def _settle(self, stream: TokenStream, selected: Positions, fetch: Fetch) -> None:
+        with self.trace.span("place"):
+            stream.settle(selected, fetch)
+
+    def settled_ledger(self) -> Ledger:
+        """The counts, with nothing still running behind a step."""
+        for work in self._works.values():
+            work.ready()
+        return self.ledger
+
+    def close(self) -> None:
+        """Stop all work and remove every cold file. May be called twice."""
+        self._behind.shutdown(wait=True, cancel_futures=True)
+        self.csd.close()
+
+
+def _head_mask(sets: list[Positions], selected: Positions) -> torch.Tensor:
+    """Which KV head attends to which of the rows fetched: bool [H, k + 1]; all attend to the newest row."""
+    mask = np.zeros((len(sets), len(selected) + 1), bool)
+    for head, positions in enumerate(sets):
+        mask[head, np.searchsorted(selected, positions)] = True
+    mask[:, -1] = True
+    return torch.from_numpy(mask)

@@ -1,0 +1,105 @@
+"""HillInfer: attend to the α·N tokens with the highest inner product, evaluated where their keys are.
+
+Source: HillInfer (arXiv 2602.18750), hierarchical importance evaluation. Departures, with their reasons:
+
+- Raw products of different heads cannot be compared: summed, a head with large logits drowns the head that retrieves.
+  ``reduce="max-lse"`` ranks by the largest (logit − z) over heads, where z is the head's log-normaliser, a moving
+  average of the log-sum-exp that each step's attention leaves behind for free. It orders as softmax probabilities do,
+  in one pass and without exponentials. ``reduce="sum"`` is the paper's ranking.
+- A short context is attended whole: below ``floor`` tokens a ratio has no meaning.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hillinfer.errors import SettingError
+from hillinfer.kv.query import QuantisedQuery, quantise_query
+from hillinfer.kv.selection import Positions, Scores, holding_mass, top
+from hillinfer.policies.base import PerHead, SelectingPolicy
+
+
+@dataclass(frozen=True)
+class HillInfer(SelectingPolicy):
+    """alpha    share of the cached tokens attended per step, in (0, 1]; 1 is the full cache, exactly
+    tokens   the budget as a number of tokens instead
+    mass     attend to only as many as capture this share of the attention (estimated), bounded by the budget
+    reduce   "max-lse" (normalised, the default) or "sum" (the paper's raw sum over heads)
+    scope    "token": one set for all heads, one contiguous read per token; "head": a set per KV head
+    floor    never fewer than this many tokens, context permitting
+    decay    weight of the past in the moving average of the normaliser
+    """
+
+    name: ClassVar[str] = "hillinfer"
+    source: ClassVar[str] = "HillInfer, arXiv 2602.18750"
+
+    alpha: float = 0.1
+    tokens: int | None = None
+    mass: float | None = None
+    reduce: str = "max-lse"
+    scope: str = "token"
+    floor: int = 64
+    decay: float = 0.9
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha <= 1:
+            raise SettingError(
+                f"alpha is {self.alpha}: it must be above 0 and at most 1 (0.1 attends to 10 %)"
+            )
+        if self.tokens is not None and self.tokens < 1:
+            raise SettingError(f"tokens is {self.tokens}: a budget is at least 1 token")
+        if self.mass is not None and not 0 < self.mass <= 1:
+            raise SettingError(f"mass is {self.mass}: it must be above 0 and at most 1 (0.95 captures 95 %)")
+        if self.reduce not in ("max-lse", "sum"):
+            raise SettingError(f"reduce is {self.reduce!r}: it must be 'max-lse' or 'sum'")
+        if self.scope not in ("token", "head"):
+            raise SettingError(f"scope is {self.scope!r}: it must be 'token' or 'head'")
+        if self.mass is not None and self.reduce == "sum":
+            raise SettingError("mass needs reduce='max-lse': raw sums over heads are not probabilities")
+        if self.floor < 0:
+            raise SettingError(f"floor is {self.floor}: it must not be negative")
+        if not 0 <= self.decay < 1:
+            raise SettingError(f"decay is {self.decay}: it must be at least 0 and below 1")
+
+    def budget(self, tokens: int) -> int:
+        wanted = math.ceil(self.alpha * tokens) if self.tokens is None else self.tokens
+        return min(max(wanted, self.floor), tokens)
+
+    def exact(self, tokens: int) -> bool:
+        return self.budget(tokens) >= tokens and (self.mass is None or self.mass == 1 or tokens <= self.floor)
+
+    def queries(
+        self,
+        query: npt.NDArray[np.float32],
+        scaling: float,
+        normaliser: PerHead,
+        lowest_exponent: npt.NDArray[np.int8],
+    ) -> list[QuantisedQuery]:
+        normalised = self.reduce == "max-lse"
+        quantised = quantise_query(
+            query,
+            scaling,
+            normaliser if normalised else None,
+            lowest_exponent,
+            "max" if normalised else "sum",
+        )
+        return [quantised] if self.scope == "token" else quantised.per_head()
+
+    def select(self, scores: list[Scores]) -> list[Positions]:
+        return [top(each, self._count(each)) for each in scores]
+
+    def _count(self, scores: Scores) -> int:
+        budget = self.budget(len(scores))
+        if self.mass is None:
+            return budget
+        return max(holding_mass(scores, self.mass, budget), min(self.floor, len(scores)))
+
+    def observe(self, normaliser: PerHead | None, lse: PerHead) -> PerHead:
+        if normaliser is None:
+            return lse
+        return np.float32(self.decay) * normaliser + np.float32(1 - self.decay) * lse

@@ -1,0 +1,41 @@
+"""The policies by name. Adding one: a file, a line here, a line in the test matrix."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import Any
+
+from hillinfer.errors import SettingError
+from hillinfer.policies.base import Policy
+from hillinfer.policies.full import Full
+from hillinfer.policies.hillinfer import HillInfer
+
+_POLICIES: dict[str, type[Policy]] = {
+    HillInfer.name: HillInfer,
+    Full.name: Full,
+}
+
+
+def names() -> list[str]:
+    """Names of all policies."""
+    return list(_POLICIES)
+
+
+def create(name: str, **settings: Any) -> Policy:
+    """The policy ``name`` with these settings; SettingError names the nearest one for a name that is not known."""
+    if name not in _POLICIES:
+        raise SettingError(f"unknown policy {name!r}{_nearest(name, names())}")
+    policy = _POLICIES[name]
+    fields = [field.name for field in dataclasses.fields(policy)]
+    for setting in settings:
+        if setting not in fields:
+            raise SettingError(f"the policy {name} has no setting {setting!r}{_nearest(setting, fields)}")
+    return policy(**settings)
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    if close:
+        return f": did you mean {close[0]!r}?"
+    return f": known are {', '.join(known)}" if known else ": it has none"

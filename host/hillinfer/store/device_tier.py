@@ -1,0 +1,87 @@
+"""The device tier: the newest tokens, where they were computed, until they leave it tile by tile for the log."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from hillinfer.kv.geometry import TILE, Geometry
+from hillinfer.kv.keys import ScoringKeys, cast_keys
+
+
+class DeviceTier:
+    """Rows of consecutive tokens [first, first + len) on the compute device; ``first`` begins a tile.
+
+    Their scoring keys are kept beside them, made like those of every other tile, so that a token's score does not
+    depend on where it lies. The exponent of the last tile follows its largest key while the tile fills.
+    """
+
+    def __init__(
+        self, geometry: Geometry, capacity_tiles: int, key_format: str, device: torch.device
+    ) -> None:
+        tokens = capacity_tiles * TILE
+        self._geometry, self._format = geometry, key_format
+        self._rows = torch.zeros(tokens, geometry.row_stride, dtype=geometry.dtype, device=device)
+        self._integers = np.zeros((tokens, geometry.kv_heads, geometry.head_dim), np.int8)
+        self._exponents = np.zeros((capacity_tiles, geometry.kv_heads), np.int8)
+        self.capacity = tokens
+        self.first = 0
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows held."""
+        return self._length * self._geometry.row_bytes
+
+    @property
+    def rows(self) -> torch.Tensor:
+        """Rows [len, row_stride] in order, a view."""
+        return self._rows[: self._length]
+
+    @property
+    def keys(self) -> ScoringKeys:
+        """Scoring keys of all rows, a view."""
+        tiles = -(-self._length // TILE)
+        return ScoringKeys(self._integers[: self._length], self._exponents[:tiles])
+
+    @property
+    def full(self) -> bool:
+        return self._length == self.capacity
+
+    def append(self, rows: torch.Tensor) -> None:
+        """Add rows [n, row_stride] behind those held; there must be room."""
+        start, stop = self._length, self._length + len(rows)
+        assert stop <= self.capacity
+        self._rows[start:stop] = rows
+        self._length = stop
+        self._cast(start // TILE)
+
+    def restart(self, first: int) -> None:
+        """Forget what is held; the next token appended is ``first``."""
+        self.first = first
+        self._length = 0
+
+    def pop(self, tiles: int) -> tuple[torch.Tensor, ScoringKeys]:
+        """Remove the oldest whole tiles; returns their rows (a copy) and scoring keys."""
+        tokens = tiles * TILE
+        rows = self._rows[:tokens].clone()
+        keys = ScoringKeys(self._integers[:tokens].copy(), self._exponents[:tiles].copy())
+        rest = self._length - tokens
+        self._rows[:rest] = self._rows[tokens : self._length].clone()
+        self._integers[:rest] = self._integers[tokens : self._length].copy()
+        kept = -(-rest // TILE)
+        self._exponents[:kept] = self._exponents[tiles : tiles + kept].copy()
+        self.first += tokens
+        self._length = rest
+        return rows, keys
+
+    def _cast(self, tile: int) -> None:
+        """(Re)make the scoring keys of the last tiles, from ``tile`` on."""
+        start = tile * TILE
+        keys, _ = self._geometry.unpack_rows(self._rows[start : self._length].cpu())
+        cast = cast_keys(keys, self._format)
+        self._integers[start : self._length] = cast.integers
+        self._exponents[tile : tile + len(cast.exponents)] = cast.exponents

@@ -1,0 +1,251 @@
+"""All tokens of one layer and sequence, whichever tier they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from hillinfer.csd.contract import Device, ReadTicket, Run, Stream
+from hillinfer.kv.geometry import TILE, Geometry
+from hillinfer.kv.keys import ScoringKeys, cast_keys
+from hillinfer.store.capacity import Capacity
+from hillinfer.store.device_tier import DeviceTier
+from hillinfer.store.host_tiles import HostTiles
+from hillinfer.store.hot_pool import HotPool
+from hillinfer.store.ledger import Ledger
+from hillinfer.store.placement import Placement
+
+Positions = npt.NDArray[np.int64]
+
+_PIECE_BYTES = 8 << 20  # of rows brought together for exact attention at a time
+
+
+@dataclass
+class Fetch:
+    """Rows on their way: ``rows`` [k, row_stride] in the order asked for, complete after ``wait``.
+
+    cold        positions that were read from the cold pool, int64 [m]; cold_rows: their rows
+    """
+
+    rows: torch.Tensor
+    cold: Positions
+    cold_rows: torch.Tensor
+    _ranks: torch.Tensor
+    _ticket: ReadTicket | None
+
+    def wait(self) -> torch.Tensor:
+        """The rows, with what the cold pool returned in place; raises what went wrong there."""
+        if self._ticket is not None:
+            self._ticket.wait()
+            self._ticket = None
+            self.rows.index_copy_(0, self._ranks, self.cold_rows)
+        return self.rows
+
+
+class TokenStream:
+    """Tiers of one stream: [0, stored) is in the log (and partly in the hot pool), [stored, length) on the device.
+
+    A token is written once, when its tile leaves the device tier. From then on the hot pool holds a copy or not.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        geometry: Geometry,
+        csd: Device,
+        capacity: Capacity,
+        ledger: Ledger,
+        *,
+        reserve_tokens: int,
+        key_format: str,
+        device: torch.device,
+    ) -> None:
+        self.id, self.geometry, self._csd = stream, geometry, csd
+        self._capacity, self._ledger = capacity, ledger
+        room = capacity.room(reserve_tokens)
+        tiles = max(1, capacity.device_tiles(reserve_tokens))
+        self.device_tier = DeviceTier(geometry, tiles, key_format, device)
+        self.hot_pool = HotPool(geometry, min(room.rows, reserve_tokens) + TILE)
+        self.host_tiles = HostTiles(geometry, room.host_tiles + 1)
+        self.placement = Placement()
+        self._key_format = key_format
+        self._lowest = np.full(geometry.kv_heads, 15, np.int8)
+        self._decoding = False
+        self._counted = (0, 0, 0)
+
+    @property
+    def stored(self) -> int:
+        """Tokens in the log."""
+        return self.device_tier.first
+
+    @property
+    def length(self) -> int:
+        """Tokens in all tiers."""
+        return self.device_tier.first + len(self.device_tier)
+
+    @property
+    def lowest_exponent(self) -> npt.NDArray[np.int8]:
+        """The smallest exponent of any scoring key, int8 [H]."""
+        return np.minimum(self._lowest, self.device_tier.keys.exponents.min(0, initial=15))
+
+    # ---- tokens coming in
+
+    def append(self, keys: torch.Tensor, values: torch.Tensor, *, decoding: bool) -> None:
+        """Add keys and values [H, n, d]. While decoding they stay on the device as long as there is room."""
+        self._decoding = decoding
+        rows = self.geometry.pack_rows(keys, values)
+        if decoding:
+            for row in rows.split(1):
+                if self.device_tier.full:
+                    self._store(*self.device_tier.pop(1))
+                self.device_tier.append(row)
+        else:
+            self._append_chunk(rows)
+        self.placement.extend(self.length)
+        self._account()
+
+    def _append_chunk(self, rows: torch.Tensor) -> None:
+        """A prompt's tokens go straight to the log, tile by tile; the rest waits in the device tier."""
+        rows = torch.cat([self.device_tier.rows, rows]) if len(self.device_tier) else rows
+        whole = len(rows) // TILE * TILE
+        if whole:
+            stored = rows[:whole].cpu()
+            self.device_tier.restart(self.stored)
+            self._store(stored, cast_keys(self.geometry.unpack_rows(stored)[0], self._key_format))
+            self.device_tier.restart(self.stored + whole)
+        else:
+            self.device_tier.restart(self.stored)
+        self.device_tier.append(rows[whole:])
+
+    def _store(self, rows: torch.Tensor, keys: ScoringKeys) -> None:
+        """Write whole tiles [n, row_stride] to the log and keep the newest of them in the hot pool."""
+        rows = rows.cpu()
+        first = self.hot_pool.tokens
+        tokens = first + len(rows)
+        self._csd.append(self.id, first, rows.view(torch.uint8).numpy(), keys)
+        self._lowest = np.minimum(self._lowest, keys.exponents.min(0))
+        self.hot_pool.extend(tokens)
+        self.placement.extend(tokens)
+        room = self._capacity.room(tokens)
+        keep = min(len(rows), room.rows)
+        self._make_room(keep, tokens)
+        self.hot_pool.insert(np.arange(tokens - keep, tokens), rows[len(rows) - keep :])
+        self.host_tiles.add(first // TILE, keys, room.host_tiles)
+        if self._decoding:
+            self._ledger.moved(keep, 0, step=False)
+
+    def _make_room(self, count: int, tokens: int) -> None:
+        """Forget the coldest tokens, so that ``count`` more fit."""
+        room = self._capacity.room(tokens)
+        surplus = len(self.hot_pool) + count - room.rows
+        hot = self.hot_pool.positions()
+        self.hot_pool.evict(self.placement.coldest(hot, surplus, tokens - room.pinned))
+
+    # ---- tokens going out
+
+    def pieces(self) -> Iterator[torch.Tensor]:
+        """Every row in order of position, [n, row_stride] at a time; the next piece is read while one is used."""
+        size = max(TILE, _PIECE_BYTES // self.geometry.row_bytes // TILE * TILE)
+        coming: Fetch | None = None
+        for first in range(0, self.stored, size):
+            following = self.fetch(np.arange(first, min(first + size, self.stored)))
+            if coming is not None:
+                yield coming.wait()
+            coming = following
+        if coming is not None:
+            yield coming.wait()
+        if len(self.device_tier):
+            yield self.device_tier.rows
+
+    def fetch(self, positions: Positions, spare: int = 0) -> Fetch:
+        """Start bringing the rows of ascending positions together, from whatever tier holds them.
+
+        ``spare`` rows are left free behind them, for the caller to fill.
+        """
+        stored = int(np.searchsorted(positions, self.stored))
+        slots = self.hot_pool.slot_of[positions[:stored]]
+        ranks = np.flatnonzero(slots < 0)
+        cold = positions[ranks]
+        cold_rows = torch.empty(len(cold), self.geometry.row_stride, dtype=self.geometry.dtype)
+        ticket = None
+        if len(cold):
+            ticket = self._csd.read(self.id, cold, cold_rows.view(torch.uint8).numpy())
+        rows = torch.empty(len(positions) + spare, self.geometry.row_stride, dtype=self.geometry.dtype)
+        if (
+            len(cold) < stored
+        ):  # one pass over all ranks, the cold ones overwritten later: cheaper than two lists
+            np.maximum(slots, 0, out=slots)
+            torch.index_select(self.hot_pool.rows, 0, torch.from_numpy(slots), out=rows[:stored])
+        if stored < len(positions):
+            newest = torch.from_numpy(positions[stored:] - self.stored)
+            torch.index_select(self.device_tier.rows, 0, newest, out=rows[stored : len(positions)])
+        return Fetch(rows, cold, cold_rows, torch.from_numpy(ranks), ticket)
+
+    # ---- who scores what
+
+    def device_runs(self) -> list[Run]:
+        """Runs of tiles the storage device scores: all stored ones that the host does not."""
+        runs, start = [], 0
+        for tile in [*self.host_tiles.tiles, self.stored // TILE]:
+            if tile > start:
+                runs.append(Run(start * TILE, (tile - start) * TILE))
+            start = tile + 1
+        return runs
+
+    # ---- behind the step
+
+    def settle(self, selected: Positions, fetch: Fetch) -> None:
+        """Count a step's selection, and let cold tokens of it trade places with colder hot ones."""
+        self.placement.count(selected)
+        room = self._capacity.room(self.stored)
+        pool = self.hot_pool
+        free = min(room.rows - len(pool), len(fetch.cold))
+        candidates = fetch.cold
+        if free > 0:
+            joining = candidates[np.argsort(self.placement.counts[candidates], kind="stable")[::-1][:free]]
+            self._promote(joining, fetch)
+            candidates = np.setdiff1d(candidates, joining, assume_unique=True)
+        most = max(
+            1, len(pool) // 64
+        )  # moves share the disk with reads: a bound keeps a topic change from flooding it
+        swap = self.placement.swap(candidates, pool.positions(), self.length - room.pinned, most)
+        pool.evict(swap.demote)
+        self._promote(swap.promote, fetch)
+        fill = pool.tile_fill
+        self.host_tiles.drop([tile for tile in self.host_tiles.tiles if fill[tile] <= TILE // 2])
+        self._ledger.moved(max(free, 0) + len(swap.promote), len(pool), step=True)
+        self._account()
+
+    def _promote(self, positions: Positions, fetch: Fetch) -> None:
+        ranks = np.searchsorted(fetch.cold, positions)
+        self.hot_pool.insert(positions, fetch.cold_rows[torch.from_numpy(ranks)])
+
+    def seed(self, selections: list[Positions]) -> None:
+        """Fill the hot pool after a prompt: what its last queries selected counts as the first steps' history."""
+        for selected in selections:
+            self.placement.count(selected)
+        room = self._capacity.room(self.stored)
+        pinned_from = min(self.stored, self.length - room.pinned)
+        hottest = self.placement.hottest(pinned_from, max(0, room.rows - (self.stored - pinned_from)))
+        held = self.hot_pool.positions()
+        leaving = np.setdiff1d(held[held < pinned_from], hottest, assume_unique=True)
+        self.hot_pool.evict(leaving)
+        joining = hottest[self.hot_pool.slot_of[hottest] < 0]
+        for part in np.array_split(joining, max(1, len(joining) * self.geometry.row_bytes // _PIECE_BYTES)):
+            self.hot_pool.insert(part, self.fetch(part).wait())
+        self._account()
+
+    def _account(self) -> None:
+        """Tell the ledger what this stream holds now."""
+        held = (
+            self.device_tier.nbytes,
+            self.hot_pool.nbytes + self.host_tiles.nbytes,
+            self.stored * self.geometry.row_bytes,
+        )
+        device, hot, cold = (now - before for now, before in zip(held, self._counted, strict=True))
+        self._counted = held
+        self._ledger.change(device=device, hot=hot, cold=cold)

@@ -1,0 +1,1 @@
+"""Testbenches of the scoring kernel and the models they compare it with."""
