@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from transformers import TextStreamer
+
 from hillinfer.config import StoreSettings
 from hillinfer.errors import DocumentError, SettingError
 from hillinfer.memory import PeakMemory
 from hillinfer.report import Report, TierBytes, Tiers
-from transformers import TextStreamer
 
 if TYPE_CHECKING:
-    from hillinfer.policies import Policy
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from hillinfer.policies import Policy
 
 FULL = "full"
 """Name of the policy that is no policy: the stock cache of transformers, all attended, all in memory."""
@@ -65,25 +67,17 @@ def generate(
         raise DocumentError("the prompt is empty: give at least one token")
     full = policy is None or policy.name == FULL
     if full and trace_file is not None:
-        raise SettingError(
-            "the stock cache has no tiers to trace: choose another policy, or ask for no trace"
-        )
-    store = replace(
-        store or StoreSettings(), trace=trace_file is not None or (store is not None and store.trace)
-    )
+        raise SettingError("the stock cache has no tiers to trace: choose another policy, or ask for no trace")
+    store = replace(store or StoreSettings(), trace=trace_file is not None or (store is not None and store.trace))
 
     input_ids = input_ids.to(model.device)
     length = input_ids.shape[1]
     memory = PeakMemory()
-    opened = (
-        _stock_cache(model) if full else _tiered_cache(model, policy, store, length, length + max_new_tokens)
-    )
+    opened = _stock_cache(model) if full else _tiered_cache(model, policy, store, length, length + max_new_tokens)
     with torch.inference_mode(), opened as cache:
         prefill_seconds = _prefill(model, input_ids[:, :-1], cache, prefill_chunk, on_prefill)
         streamer = _Streamer(tokenizer, on_text)
-        new_ids = _decode(
-            model, tokenizer, input_ids, cache, streamer, max_new_tokens, temperature, top_p, seed
-        )
+        new_ids = _decode(model, tokenizer, input_ids, cache, streamer, max_new_tokens, temperature, top_p, seed)
         stats = None if full else cache.stats()
         report = Report(
             text=str(tokenizer.decode(new_ids, skip_special_tokens=True)),
@@ -97,7 +91,7 @@ def generate(
             moved_fraction=None if stats is None else stats.moved_fraction,
             cold_read_bytes=0 if stats is None else stats.cold_read_bytes,
             device_scan_bytes=0 if stats is None else stats.device_scan_bytes,
-            alpha=None if full else getattr(policy, "alpha", None),
+            alpha=_alpha(policy),
             policy=FULL if policy is None else policy.name,
             device=None if full else store.device,
             model=str(getattr(model.config, "_name_or_path", "")),
@@ -166,9 +160,7 @@ def _prefill(
         return 0.0
     keywords: dict[str, Any] = {cache_keyword(model): cache, "use_cache": True}
     if "logits_to_keep" in _forward_parameters(model):
-        keywords["logits_to_keep"] = (
-            1  # [1, N, vocabulary] of logits that nobody reads would dwarf the KV cache
-        )
+        keywords["logits_to_keep"] = 1  # [1, N, vocabulary] of logits that nobody reads would dwarf the KV cache
     if on_prefill is not None:
         on_prefill(0, total)
     start = time.perf_counter()
@@ -202,9 +194,7 @@ def _decode(
         # All three are said both ways: a model's own settings of them must not change what was asked for.
         "temperature": temperature if sample else 1.0,
         "top_p": top_p if sample else 1.0,
-        "top_k": 0
-        if sample
-        else 50,  # 0: no cut; 50 is the library's neutral value, others warn without sampling
+        "top_k": 0 if sample else 50,  # 0: no cut; 50 is the library's neutral value, others warn without sampling
     }
     if model.generation_config.pad_token_id is None:
         keywords["pad_token_id"] = _pad_token(model, tokenizer)
@@ -212,9 +202,7 @@ def _decode(
     with torch.random.fork_rng(devices=cuda):  # the caller's random state is not ours to change
         torch.manual_seed(seed)
         try:
-            output = model.generate(
-                input_ids, attention_mask=torch.ones_like(input_ids), streamer=streamer, **keywords
-            )
+            output = model.generate(input_ids, attention_mask=torch.ones_like(input_ids), streamer=streamer, **keywords)
         except KeyboardInterrupt:
             streamer.end()  # the piece of text that still waited for its word to end
             raise
@@ -242,9 +230,7 @@ def _stock_cache(model: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _tiered_cache(
-    model: Any, policy: Policy | None, store: StoreSettings, prompt: int, total: int
-) -> Iterator[Any]:
+def _tiered_cache(model: Any, policy: Any, store: StoreSettings, prompt: int, total: int) -> Iterator[Any]:
     """The engine's cache, checked for ``total`` tokens before anything is computed, closed in any case."""
     from hillinfer.integrations.transformers import HillInferCache
 
@@ -252,6 +238,11 @@ def _tiered_cache(
         cache.prompt_length = prompt
         cache.expect(total)
         yield cache
+
+
+def _alpha(policy: Policy | None) -> float | None:
+    """The share of tokens that bounds a step; None for a policy that has none, or was given a number instead."""
+    return getattr(policy, "alpha", None) if getattr(policy, "tokens", None) is None else None
 
 
 def _stock_tiers(cache: Any) -> Tiers:
