@@ -15,9 +15,7 @@ from tokenizers.models import BPE
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
 FAMILIES = ("llama", "qwen2", "qwen3", "mistral", "gemma3", "opt")
-CASES = [
-    (family, kv_heads) for family in FAMILIES for kv_heads in (4, 2, 1) if family != "opt" or kv_heads == 4
-]
+CASES = [(family, kv_heads) for family in FAMILIES for kv_heads in (4, 2, 1) if family != "opt" or kv_heads == 4]
 """(family, kv_heads) for ``tiny``: every family with every kind of grouping it knows."""
 HEAD_DIM = 16
 VOCAB = 300
