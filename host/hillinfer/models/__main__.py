@@ -10,11 +10,11 @@ from hillinfer.errors import ModelError
 from hillinfer.models.catalogue import DEFAULT_MODEL, prepare
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Say in short lines what happens; exit code 1 and one line on failure."""
     parser = argparse.ArgumentParser(prog="python -m hillinfer.models", description=__doc__)
     parser.add_argument("command", choices=["prepare"])
-    parser.parse_args()
+    parser.parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="model: %(message)s", stream=sys.stdout)
     logging.getLogger("hillinfer").setLevel(logging.INFO)
     try:

@@ -84,19 +84,17 @@ def _read_folder(folder: Path, dtype: torch.dtype | None) -> tuple[Any, Any]:
 
 def _read_hub(name: str, dtype: torch.dtype | None) -> tuple[Any, Any]:
     try:
-        return _read(name, dtype, local=True)
-    except OSError:
-        _check_hub(name)  # not in the hub's cache on this machine, or not all of it
-    except ValueError as error:
-        raise ModelError(f"{name} cannot be loaded: {_first_line(error)}") from error
-    try:
-        return _read(name, dtype, local=False)
+        try:
+            return _read(name, dtype, local=True)
+        except OSError:  # not in the hub's cache on this machine, or not all of it
+            _check_hub(name)
+            return _read(name, dtype, local=False)
     except ModelError:
         raise
     except Exception as error:
         if any(type(cause).__name__ == "GatedRepoError" for cause in _chain(error)):
             raise ModelError(f"{name} is gated: accept its terms on its page, then run `hf auth login`") from error
-        raise ModelError(f"{name} cannot be loaded from the Hugging Face hub: {_first_line(error)}") from error
+        raise ModelError(f"{name} of the Hugging Face hub cannot be loaded: {_first_line(error)}") from error
 
 
 def _check_hub(name: str) -> None:
@@ -127,7 +125,12 @@ def _read(where: str, dtype: torch.dtype | None, *, local: bool) -> tuple[Any, A
     # never the question whether to run a model's own code: it would wait for an answer, and here the answer is no
     common: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
     with quiet():
-        config = AutoConfig.from_pretrained(where, **common)
+        try:
+            config = AutoConfig.from_pretrained(where, **common)
+        except ValueError as error:
+            if "trust_remote_code" not in str(error):
+                raise
+            raise ModelError(f"{where} runs code of its own: name a model that transformers itself knows") from error
         _check_causal(where, config)
         model, loading = reader.from_pretrained(
             where, config=config, dtype=dtype or torch.float32, output_loading_info=True, **common
