@@ -26,6 +26,7 @@ def gguf_to_folder(path: Path, folder: Path) -> None:
     ``ModelError`` when the file is broken or its architecture is unknown to transformers.
     """
     import torch
+    import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     reader: Any = AutoModelForCausalLM  # its annotations do not know output_loading_info
@@ -38,6 +39,11 @@ def gguf_to_folder(path: Path, folder: Path) -> None:
             model, loading = reader.from_pretrained(
                 where, gguf_file=file, local_files_only=True, dtype=torch.float32, output_loading_info=True
             )
+        except ImportError as error:
+            raise ModelError(
+                f"transformers {transformers.__version__} lacks something to read GGUF files: {_first_line(error)}. "
+                "Install that, or the newest transformers"
+            ) from error
         except Exception as error:  # the reader raises whatever a wrong byte happens to cause
             raise ModelError(
                 f"{path} cannot be read as a GGUF model ({_first_line(error)}): it is cut short, damaged, or of an "
