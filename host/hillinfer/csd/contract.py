@@ -42,10 +42,10 @@ class Stream(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Consecutive tokens: ``count`` from ``first`` on. ``first`` begins a tile, and so does first + count."""
+    """Consecutive tokens first…first + tokens − 1. ``first`` begins a tile, and so does the token behind the run."""
 
     first: int
-    count: int
+    tokens: int
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,7 @@ from hillinfer.kv.geometry import Geometry
 NAMES = ("software",)
 
 
-def open_device(
-    name: str, geometry: Geometry, cold_dir: Path | None, region_tokens: int, span: Span
-) -> Device:
+def open_device(name: str, geometry: Geometry, cold_dir: Path | None, region_tokens: int, span: Span) -> Device:
     """Open the device ``name`` with its cold pool in ``cold_dir`` (None: the default folder, made when missing)."""
     if name not in NAMES:
         raise SettingError(f"unknown device {name!r}: known are {', '.join(NAMES)}")

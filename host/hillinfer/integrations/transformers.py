@@ -82,14 +82,10 @@ class HillInferCache(Cache):
         if policy is None:
             policy = HillInfer() if alpha is None else HillInfer(alpha=alpha)
         if not isinstance(policy, SelectingPolicy):
-            raise SettingError(
-                f"the policy {policy.name!r} does not select tokens: use transformers' DynamicCache"
-            )
+            raise SettingError(f"the policy {policy.name!r} does not select tokens: use transformers' DynamicCache")
         given = (hot_bytes, device_bytes, cold_dir, device)
         if store is not None and any(value is not None for value in given):
-            raise SettingError(
-                "give store, or its fields (hot_bytes, device_bytes, cold_dir, device): not both"
-            )
+            raise SettingError("give store, or its fields (hot_bytes, device_bytes, cold_dir, device): not both")
         if store is None:
             store = StoreSettings(
                 hot_bytes=Budget.parse(hot_bytes if hot_bytes is not None else "20%"),
@@ -100,7 +96,7 @@ class HillInferCache(Cache):
             )
         _check_model(model)
         config = model.config.get_text_config(decoder=True)
-        layers: list[CacheLayerMixin] = list(DynamicCache(config=config).layers)
+        layers: list[Any] = list(DynamicCache(config=config).layers)
         full = [i for i, layer in enumerate(layers) if type(layer) is DynamicLayer]
         if not full:
             raise ModelError(
@@ -168,7 +164,8 @@ class HillInferCache(Cache):
             self._engine.close()
             self._engine = None
         self.prompt_length = 0
-        super().reset()
+        for layer in self.layers:
+            layer.reset()
 
     def close(self) -> None:
         """Free memory and remove every cold file. May be called twice."""
@@ -184,7 +181,7 @@ class HillInferCache(Cache):
         self.close()
 
 
-class HillInferLayer(CacheLayerMixin):  # type: ignore[misc]
+class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # transformers' __init_subclass__
     """One full-attention layer of the cache. Length is a logical fact: slots seen, padding included."""
 
     is_sliding = False
@@ -192,7 +189,7 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[misc]
     is_croppable = False
 
     def __init__(self, cache: HillInferCache, layer: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._cache, self._layer = cache, layer
         self._slots = 0
         self._pending = 0
@@ -237,7 +234,7 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[misc]
         valid: torch.Tensor | None,
         scaling: float,
     ) -> torch.Tensor:
-        """Attention output [B, T, H·G, d] of query [B, H·G, T, d]; ``valid`` bool [B, T]: which tokens are no padding."""
+        """Attention [B, T, H·G, d] of query [B, H·G, T, d]; ``valid`` bool [B, T]: which tokens are not padding."""
         batch, _, length, _ = query.shape
         engine = self._cache.engine(batch)
         if self._cache._expected is None and self._slots == 0:
@@ -283,9 +280,7 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[misc]
         raise ModelError("HillInfer does not drop sequences of a batch: make a new cache for the smaller one")
 
     def crop(self, tokens_to_remove: int) -> None:
-        raise ModelError(
-            "HillInfer's log is write-once and takes no token back: assisted decoding is not supported"
-        )
+        raise ModelError("HillInfer's log is write-once and takes no token back: assisted decoding is not supported")
 
 
 def _attention(
@@ -317,27 +312,21 @@ def _attention(
     return layer.attend(query, key, value, valid, scaling), None
 
 
-def _mask(*args: Any, attention_mask: torch.Tensor | None = None, **kwargs: Any) -> torch.Tensor | None:
+def _mask(*, attention_mask: torch.Tensor | None = None, **kwargs: Any) -> torch.Tensor | None:
     """The mask function "hillinfer": of plain causal attention only the padding is passed on, bool [B, kv] or None.
 
     Everything else (sliding windows, chunks, overlays) is transformers' own boolean mask.
     """
-    plain = (
-        kwargs.get("local_size") is None
-        and not kwargs.get("use_vmap")
-        and kwargs.get("allow_is_causal_skip", True)
-    )
+    plain = kwargs.get("local_size") is None and not kwargs.get("use_vmap") and kwargs.get("allow_is_causal_skip", True)
     if not plain:
-        mask: torch.Tensor | None = sdpa_mask(*args, attention_mask=attention_mask, **kwargs)
+        mask: torch.Tensor | None = sdpa_mask(attention_mask=attention_mask, **kwargs)
         return mask
     if attention_mask is None or bool(attention_mask.all()):
         return None
     return attention_mask.bool()
 
 
-def _stock_mask(
-    mask: torch.Tensor | None, length: int, total: int, device: torch.device
-) -> torch.Tensor | None:
+def _stock_mask(mask: torch.Tensor | None, length: int, total: int, device: torch.device) -> torch.Tensor | None:
     """What ``_mask`` left out, for caches of others: bool [B or 1, 1, T, kv]."""
     if (mask is None and (length == 1 or length == total)) or (mask is not None and mask.dim() != 2):
         return mask
@@ -348,15 +337,11 @@ def _stock_mask(
 
 def _check_model(model: PreTrainedModel) -> None:
     if getattr(model.config, "is_encoder_decoder", False):
-        raise ModelError(
-            f"{_name(model)} is an encoder-decoder: HillInfer serves causal (decoder-only) models"
-        )
+        raise ModelError(f"{_name(model)} is an encoder-decoder: HillInfer serves causal (decoder-only) models")
     if not model.can_generate():
         raise ModelError(f"{_name(model)} does not generate text: load it as AutoModelForCausalLM")
     if not getattr(model, "_supports_attention_backend", False):
-        raise ModelError(
-            f"{_name(model)} does not let its attention be replaced, so HillInfer cannot serve it"
-        )
+        raise ModelError(f"{_name(model)} does not let its attention be replaced, so HillInfer cannot serve it")
 
 
 def _name(model: PreTrainedModel) -> str:

@@ -70,6 +70,6 @@ class Geometry:
         """Keys and values [H, n, d] as views of rows [n, row_stride]."""
         split = self.kv_heads * self.head_dim
         shape = (rows.shape[0], self.kv_heads, self.head_dim)
-        keys = rows[:, :split].unflatten(1, shape[1:])
-        values = rows[:, split : 2 * split].unflatten(1, shape[1:])
+        keys = rows[:, :split].view(shape)
+        values = rows[:, split : 2 * split].view(shape)
         return keys.transpose(0, 1), values.transpose(0, 1)

@@ -59,9 +59,7 @@ def quantise_query(
     fraction, exponent = np.frexp(step.astype(np.float64) * abs(scaling) * UNITS_PER_NAT)
     m = np.minimum(np.rint(fraction * 65536), 65535).astype(np.int32)
     r = 16 - exponent.astype(np.int32)
-    m = np.where(r < 0, 65535, np.where(r > 63, 0, m)).astype(
-        np.int32
-    )  # a logit off the scale saturates or is 0
+    m = np.where(r < 0, 65535, np.where(r > 63, 0, m)).astype(np.int32)  # a logit off the scale saturates or is 0
     r = np.clip(r, 0, 63).astype(np.int32)
     if scaling < 0:
         q8 = -q8

@@ -36,9 +36,7 @@ class Scorer:
         logits = np.empty((len(query.heads) * group, tokens))
         for i, head in enumerate(query.heads):
             sums = keys[:, head] @ query.q8[head].T.astype(np.float32)  # exact integers [n, G]
-            shift = np.clip(
-                query.r[head][:, None] + np.clip(exponents[:, head].astype(np.int32), -16, 15), 0, 40
-            )
+            shift = np.clip(query.r[head][:, None] + np.clip(exponents[:, head].astype(np.int32), -16, 15), 0, 40)
             scale = query.m[head][:, None] * np.exp2(-shift.astype(np.float64))  # [G, tiles]
             part = logits[i * group : (i + 1) * group]
             np.multiply(sums.T, np.repeat(scale, TILE, axis=1)[:, :tokens], out=part)
@@ -57,4 +55,5 @@ def _reduce(logits: npt.NDArray[np.float64], query: QuantisedQuery) -> npt.NDArr
         np.clip(logits, -_SATURATE24, _SATURATE24 - 1, out=logits)
         logits -= offsets
         reduced = np.floor(logits.max(0))
-    return np.clip(reduced, -32768, 32767).astype(np.int16)
+    scores: npt.NDArray[np.int16] = np.clip(reduced, -32768, 32767).astype(np.int16)
+    return scores

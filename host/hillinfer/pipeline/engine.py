@@ -23,9 +23,7 @@ from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import Ledger
 from hillinfer.store.token_stream import Fetch, TokenStream
 
-_WINDOW = (
-    16  # last queries of a prompt, whose selections stand for the history that a fresh hit-rate table lacks
-)
+_WINDOW = 16  # last queries of a prompt, whose selections stand for the history that a fresh hit-rate table lacks
 
 
 @dataclass
@@ -65,13 +63,9 @@ class Engine:
         self.geometry, self.policy, self.settings = geometry, policy, settings
         self.trace = Trace(enabled=settings.trace)
         self.ledger = Ledger()
-        self.capacity = Capacity(
-            geometry, sequences, settings.hot_bytes, settings.device_bytes, pinned=policy.budget
-        )
+        self.capacity = Capacity(geometry, sequences, settings.hot_bytes, settings.device_bytes, pinned=policy.budget)
         self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.span)
-        self._evaluator = Evaluator(
-            self.csd, Scorer(geometry.kv_heads, geometry.head_dim), self.ledger, self.trace
-        )
+        self._evaluator = Evaluator(self.csd, Scorer(geometry.kv_heads, geometry.head_dim), self.ledger, self.trace)
         self._behind = ThreadPoolExecutor(1, thread_name_prefix="behind-the-step")
         self._works = {
             Stream(layer, sequence): _Work(
@@ -119,7 +113,7 @@ class Engine:
         """
         work = self._works[Stream(layer, sequence)]
         stream = work.ready()
-        grouped = query.unflatten(0, (self.geometry.kv_heads, self.geometry.group))
+        grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
         total: Partial | None = None
         for rows in stream.pieces():
             part = attend(grouped, *self.geometry.unpack_rows(rows.to(query.device)), scaling)
@@ -158,7 +152,7 @@ class Engine:
             return self.exact(layer, sequence, query, keys, values, scaling, decoding=True)
         if work.window:
             self._seed(work, scaling)
-        grouped = query.unflatten(0, (self.geometry.kv_heads, self.geometry.group))
+        grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
         sets = self._select(work, grouped[:, :, 0].float().cpu().numpy(), work.normaliser, scaling)
         selected = sets[0] if len(sets) == 1 else np.unique(np.concatenate(sets))
         with self.trace.span("gather"):

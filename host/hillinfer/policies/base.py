@@ -52,7 +52,7 @@ class SelectingPolicy(Policy):
 
     @abstractmethod
     def select(self, scores: list[Scores]) -> list[Positions]:
-        """Ascending positions to attend for each list of scores int16 [tokens]; one for all heads, or one per KV head."""
+        """Ascending positions to attend for each list of scores int16 [tokens]: one for all heads, or one per head."""
 
     @abstractmethod
     def observe(self, normaliser: PerHead | None, lse: PerHead) -> PerHead:

@@ -48,9 +48,7 @@ class HillInfer(SelectingPolicy):
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha <= 1:
-            raise SettingError(
-                f"alpha is {self.alpha}: it must be above 0 and at most 1 (0.1 attends to 10 %)"
-            )
+            raise SettingError(f"alpha is {self.alpha}: it must be above 0 and at most 1 (0.1 attends to 10 %)")
         if self.tokens is not None and self.tokens < 1:
             raise SettingError(f"tokens is {self.tokens}: a budget is at least 1 token")
         if self.mass is not None and not 0 < self.mass <= 1:
@@ -102,4 +100,5 @@ class HillInfer(SelectingPolicy):
     def observe(self, normaliser: PerHead | None, lse: PerHead) -> PerHead:
         if normaliser is None:
             return lse
-        return np.float32(self.decay) * normaliser + np.float32(1 - self.decay) * lse
+        average: PerHead = np.float32(self.decay) * normaliser + np.float32(1 - self.decay) * lse
+        return average

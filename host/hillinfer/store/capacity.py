@@ -11,7 +11,6 @@ from hillinfer.config import Budget
 from hillinfer.errors import MemoryBudgetError
 from hillinfer.kv.geometry import TILE, Geometry
 
-
 _SHORT = 1024  # tokens: below, a share of the KV may be less than a working set, and both are next to nothing
 
 

@@ -16,9 +16,7 @@ class DeviceTier:
     depend on where it lies. The exponent of the last tile follows its largest key while the tile fills.
     """
 
-    def __init__(
-        self, geometry: Geometry, capacity_tiles: int, key_format: str, device: torch.device
-    ) -> None:
+    def __init__(self, geometry: Geometry, capacity_tiles: int, key_format: str, device: torch.device) -> None:
         tokens = capacity_tiles * TILE
         self._geometry, self._format = geometry, key_format
         self._rows = torch.zeros(tokens, geometry.row_stride, dtype=geometry.dtype, device=device)

@@ -17,9 +17,7 @@ class HostTiles:
     def __init__(self, geometry: Geometry, reserve_tiles: int) -> None:
         shape = (-1, TILE, geometry.kv_heads, geometry.head_dim)
         keys = reserve(reserve_tiles, TILE * geometry.score_key_bytes, torch.int8)
-        self._keys: npt.NDArray[np.int8] = (
-            keys.numpy().reshape(shape) if reserve_tiles else np.empty(0, np.int8)
-        )
+        self._keys: npt.NDArray[np.int8] = keys.numpy().reshape(shape) if reserve_tiles else np.empty(0, np.int8)
         self._exponents = np.zeros((reserve_tiles, geometry.kv_heads), np.int8)
         self._slots: dict[int, int] = {}  # tile → slot; ascending tiles, as they are added in order
         self._tile_bytes = TILE * geometry.score_key_bytes

@@ -82,8 +82,6 @@ class HotPool:
         del self._free[len(self._free) - reused :]
         start = len(self._position_of)
         fresh = count - reused
-        assert start + fresh <= len(self.rows), (
-            "the hot pool was asked to hold more rows than were reserved for it"
-        )
+        assert start + fresh <= len(self.rows), "the hot pool was asked to hold more rows than were reserved for it"
         self._position_of.resize(start + fresh)
         return np.concatenate([np.array(slots, np.int64), np.arange(start, start + fresh)])

@@ -13,7 +13,7 @@ class Ledger:
     """Counts of one engine. Thread-safe where work behind the step writes.
 
     selected_hot, selected_cold   selected tokens found in the hot pool / read from the cold pool, while decoding
-    moved_rows, pool_rows         rows that entered the hot pool while decoding; the pool's size summed over the same steps
+    moved_rows, pool_rows         rows that entered the hot pool while decoding; its size, summed over the steps
     cold_read_bytes               selected rows read from the cold pool while decoding
     host_scored, device_scored    tokens scored by each side, while decoding
     """

@@ -64,7 +64,7 @@ class Placement:
         return hot[np.argpartition(rank, count - 1)[:count]]
 
     def swap(self, candidates: Positions, hot: Positions, pinned_from: int, most: int) -> Swap:
-        """Which of the cold, selected ``candidates`` trade places with which of the ``hot`` tokens, at most ``most``."""
+        """Which cold, selected ``candidates`` trade places with which ``hot`` tokens, at most ``most``."""
         counts = self._counts.values
         unpinned = hot[hot < pinned_from]
         pairs = min(len(candidates), len(unpinned), most)

@@ -90,7 +90,8 @@ class TokenStream:
     @property
     def lowest_exponent(self) -> npt.NDArray[np.int8]:
         """The smallest exponent of any scoring key, int8 [H]."""
-        return np.minimum(self._lowest, self.device_tier.keys.exponents.min(0, initial=15))
+        newest: npt.NDArray[np.int8] = self.device_tier.keys.exponents.min(0, initial=15)
+        return np.minimum(self._lowest, newest)
 
     # ---- tokens coming in
 
@@ -99,10 +100,10 @@ class TokenStream:
         self._decoding = decoding
         rows = self.geometry.pack_rows(keys, values)
         if decoding:
-            for row in rows.split(1):
+            for i in range(len(rows)):
                 if self.device_tier.full:
                     self._store(*self.device_tier.pop(1))
-                self.device_tier.append(row)
+                self.device_tier.append(rows[i : i + 1])
         else:
             self._append_chunk(rows)
         self.placement.extend(self.length)
@@ -175,9 +176,7 @@ class TokenStream:
         if len(cold):
             ticket = self._csd.read(self.id, cold, cold_rows.view(torch.uint8).numpy())
         rows = torch.empty(len(positions) + spare, self.geometry.row_stride, dtype=self.geometry.dtype)
-        if (
-            len(cold) < stored
-        ):  # one pass over all ranks, the cold ones overwritten later: cheaper than two lists
+        if len(cold) < stored:  # one pass over all ranks, the cold ones overwritten later: cheaper than two lists
             np.maximum(slots, 0, out=slots)
             torch.index_select(self.hot_pool.rows, 0, torch.from_numpy(slots), out=rows[:stored])
         if stored < len(positions):
@@ -209,9 +208,7 @@ class TokenStream:
             joining = candidates[np.argsort(self.placement.counts[candidates], kind="stable")[::-1][:free]]
             self._promote(joining, fetch)
             candidates = np.setdiff1d(candidates, joining, assume_unique=True)
-        most = max(
-            1, len(pool) // 64
-        )  # moves share the disk with reads: a bound keeps a topic change from flooding it
+        most = max(1, len(pool) // 64)  # moves share the disk with reads: a bound keeps a topic change from flooding it
         swap = self.placement.swap(candidates, pool.positions(), self.length - room.pinned, most)
         pool.evict(swap.demote)
         self._promote(swap.promote, fetch)

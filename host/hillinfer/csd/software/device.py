@@ -48,7 +48,7 @@ class _Launch(ScoreTicket):
     cancelled: bool = False
 
     def __iter__(self) -> Iterator[ScoreBlock]:
-        for _ in range(sum(-(-run.count // BLOCK) for run in self.runs)):
+        for _ in range(sum(-(-run.tokens // BLOCK) for run in self.runs)):
             if self.cancelled:
                 return
             slot = self.slots.get()
@@ -70,9 +70,7 @@ class SoftwareDevice(Device):
     span            called as ``with span("csd score"):`` around each launch, for a trace
     """
 
-    def __init__(
-        self, geometry: Geometry, folder: Path, *, create: bool, region_tokens: int, span: Span
-    ) -> None:
+    def __init__(self, geometry: Geometry, folder: Path, *, create: bool, region_tokens: int, span: Span) -> None:
         self.capabilities = Capabilities("software", ("int8", "int4"), None, p2p=False)
         self.counters = Counters()
         self._geometry, self._folder, self._span = geometry, folder, span
@@ -83,9 +81,7 @@ class SoftwareDevice(Device):
         self._keys: list[KeyLog] = []
         for layer in range(geometry.layers):
             self._rows.append(RowLog(layer, geometry.row_bytes, self._region_tokens, folder, self._pool))
-            self._keys.append(
-                KeyLog(layer, geometry.kv_heads, geometry.head_dim, self._region_tokens, folder)
-            )
+            self._keys.append(KeyLog(layer, geometry.kv_heads, geometry.head_dim, self._region_tokens, folder))
         self._tags = itertools.count(1)
         self._launches: queue.SimpleQueue[_Launch | None] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name="software-csd", daemon=True)
@@ -106,9 +102,7 @@ class SoftwareDevice(Device):
                 f"log that holds {log.length(stream.sequence)} tokens"
             )
         if first + len(rows) > self._region_tokens:
-            raise DeviceError(
-                f"the software device was opened for at most {self._region_tokens} tokens a sequence"
-            )
+            raise DeviceError(f"the software device was opened for at most {self._region_tokens} tokens a sequence")
         log.append(stream.sequence, rows)
         self._keys[stream.layer].append(stream.sequence, keys)
         self.counters.stored_bytes += rows.size
@@ -118,9 +112,9 @@ class SoftwareDevice(Device):
         self._check_open()
         held = self._rows[stream.layer].length(stream.sequence)
         for run in runs:
-            if run.first % TILE or run.count % TILE or not 0 < run.count <= held - run.first:
+            if run.first % TILE or run.tokens % TILE or not 0 < run.tokens <= held - run.first:
                 raise DeviceError(f"layer {stream.layer}: no whole tiles in {run} of {held} tokens")
-        tokens = sum(run.count for run in runs)
+        tokens = sum(run.tokens for run in runs)
         share = len(query.heads) / self._geometry.kv_heads
         self.counters.launches += len(runs)
         self.counters.scanned_tokens += tokens
@@ -147,8 +141,9 @@ class SoftwareDevice(Device):
         self._launches.put(None)
         self._worker.join()
         self._pool.close()
-        for log in (*self._rows, *self._keys):
-            log.close()
+        for rows, keys in zip(self._rows, self._keys, strict=True):
+            rows.close()
+            keys.close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -166,13 +161,11 @@ class SoftwareDevice(Device):
 
     def _score(self, launch: _Launch, scorer: Scorer, buffer: npt.NDArray[np.uint8]) -> None:
         for run in launch.runs:
-            blocks = -(-run.count // BLOCK)
+            blocks = -(-run.tokens // BLOCK)
             for index in range(blocks):
                 if launch.cancelled:
                     return
                 first = run.first + index * BLOCK
-                keys = launch.log.read(
-                    launch.sequence, first, min(BLOCK, run.first + run.count - first), buffer
-                )
+                keys = launch.log.read(launch.sequence, first, min(BLOCK, run.first + run.tokens - first), buffer)
                 scores = scorer.score(keys.integers, keys.exponents, launch.query)
                 launch.slots.put(abi.pack_block(scores, first, launch.tag, index, blocks))

@@ -38,9 +38,7 @@ def prepare_folder(folder: Path, *, create: bool) -> None:
                 f"cannot create the cold folder {folder} ({error.strerror}): name another with --cold-dir"
             ) from None
     if not folder.exists():
-        raise ColdPoolError(
-            f"the cold folder {folder} does not exist: create it, or name another with --cold-dir"
-        )
+        raise ColdPoolError(f"the cold folder {folder} does not exist: create it, or name another with --cold-dir")
     if not folder.is_dir():
         raise ColdPoolError(f"the cold folder {folder} is not a folder: name another with --cold-dir")
     _remove_leftovers(folder)
@@ -112,10 +110,10 @@ class ColdFile:
     def _probe(self) -> int:
         """The smallest alignment with which the file can be read; raises OSError where none works."""
         page = aligned_buffer(4096)
-        os.pwritev(self.fd, [page], 0)
+        os.pwritev(self.fd, [page.data], 0)
         for alignment in _ALIGNMENTS:
             try:
-                os.preadv(self.fd, [page[:alignment]], alignment % 4096)
+                os.preadv(self.fd, [page[:alignment].data], alignment % 4096)
             except OSError as error:
                 if error.errno != errno.EINVAL:
                     raise
@@ -128,24 +126,20 @@ class ColdFile:
         done = 0
         while done < len(data):
             try:
-                done += os.pwritev(self.fd, [data[done:]], offset + done)
+                done += os.pwritev(self.fd, [data[done:].data], offset + done)
             except OSError as error:
                 if error.errno in _FULL:
                     raise full(self.folder, len(data) - done) from None
-                raise ColdPoolError(
-                    f"writing to the cold folder {self.folder} failed: {error.strerror}"
-                ) from None
+                raise ColdPoolError(f"writing to the cold folder {self.folder} failed: {error.strerror}") from None
 
     def read(self, data: npt.NDArray[np.uint8], offset: int) -> int:
         """Fill ``data`` from ``offset``; returns the bytes there were (fewer only at the end of the file)."""
         done = 0
         while done < len(data):
             try:
-                got = os.preadv(self.fd, [data[done:]], offset + done)
+                got = os.preadv(self.fd, [data[done:].data], offset + done)
             except OSError as error:
-                raise ColdPoolError(
-                    f"reading the cold folder {self.folder} failed: {error.strerror}"
-                ) from None
+                raise ColdPoolError(f"reading the cold folder {self.folder} failed: {error.strerror}") from None
             if got == 0:
                 break
             done += got
@@ -163,9 +157,7 @@ class ColdFile:
 def full(folder: Path, more: int) -> ColdPoolFull:
     """The error for a cold folder without room."""
     room = f", {more} more bytes needed" if more else ""
-    return ColdPoolFull(
-        f"the cold folder {folder} is full{room}: free some space, or name another with --cold-dir"
-    )
+    return ColdPoolFull(f"the cold folder {folder} is full{room}: free some space, or name another with --cold-dir")
 
 
 def check_room(folder: Path, nbytes: int) -> None:

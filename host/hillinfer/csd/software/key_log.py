@@ -35,13 +35,12 @@ class KeyLog:
 
     def append(self, sequence: int, keys: ScoringKeys) -> None:
         """Add the keys of whole tiles behind those the sequence has."""
-        data = np.ascontiguousarray(keys.integers).reshape(-1, TILE * self.token_bytes)
-        data = data.view(np.uint8)
+        data = np.ascontiguousarray(keys.integers).view(np.uint8).reshape(-1, TILE * self.token_bytes)
         exponents = self._exponents.setdefault(sequence, Column(np.int8, (self._heads,)))
         offset = sequence * self._region + len(exponents) * TILE * self.token_bytes
         self.file.write(data.reshape(-1), offset)
         with self._lock:
-            self._checksums.setdefault(sequence, []).extend(xxhash.xxh3_64_intdigest(tile) for tile in data)
+            self._checksums.setdefault(sequence, []).extend(xxhash.xxh3_64_intdigest(tile.data) for tile in data)
             exponents.append(keys.exponents)
 
     def read(self, sequence: int, first: int, count: int, buffer: npt.NDArray[np.uint8]) -> ScoringKeys:
@@ -52,7 +51,7 @@ class KeyLog:
         with self._lock:
             expected = self._checksums[sequence][tile : tile + tiles]
             exponents = self._exponents[sequence].values[tile : tile + tiles]
-        found = [xxhash.xxh3_64_intdigest(row) for row in data.reshape(tiles, -1)]
+        found = [xxhash.xxh3_64_intdigest(row.data) for row in data.reshape(tiles, -1)]
         if got < len(data) or found != expected:
             raise CorruptRecordError(
                 f"the scoring copy of layer {self.layer}, sequence {sequence} is damaged within tokens "

@@ -40,9 +40,7 @@ class IoPool:
     def write(self, file: ColdFile, data: npt.NDArray[np.uint8], offset: int) -> Future[None]:
         """Write a copy of ``data`` later; raises an earlier write's failure."""
         with self._room:
-            self._room.wait_for(
-                lambda: self._unwritten == 0 or self._unwritten + len(data) <= _UNWRITTEN_BYTES
-            )
+            self._room.wait_for(lambda: self._unwritten == 0 or self._unwritten + len(data) <= _UNWRITTEN_BYTES)
             if self._failure is not None:
                 raise self._failure
             self._unwritten += len(data)
@@ -109,13 +107,9 @@ class RowLog:
         for write in self._writing.pop(sequence, ()):  # what was appended must be there to be read
             write.result()
         jobs = _spread(_runs(positions, self.row_bytes))
-        return _Reading(
-            [self._pool.executor.submit(self._read, sequence, positions, out, runs) for runs in jobs]
-        )
+        return _Reading([self._pool.executor.submit(self._read, sequence, positions, out, runs) for runs in jobs])
 
-    def _read(
-        self, sequence: int, positions: npt.NDArray[np.int64], out: Rows, runs: list[tuple[int, int]]
-    ) -> None:
+    def _read(self, sequence: int, positions: npt.NDArray[np.int64], out: Rows, runs: list[tuple[int, int]]) -> None:
         """Read the runs positions[start:stop] one after the other."""
         expected = self._checksums[sequence].values
         base = sequence * self._region
@@ -167,7 +161,7 @@ class _Reading(ReadTicket):
 def _checksums(rows: Rows) -> npt.NDArray[np.uint32]:
     """A 32-bit checksum (low half of XXH3-64) of each row."""
     digest = xxhash.xxh3_64_intdigest
-    return np.fromiter((digest(row) & 0xFFFFFFFF for row in rows), np.uint32, len(rows))
+    return np.fromiter((digest(row.data) & 0xFFFFFFFF for row in rows), np.uint32, len(rows))
 
 
 def _runs(positions: npt.NDArray[np.int64], row_bytes: int) -> list[tuple[int, int]]:
