@@ -1,0 +1,130 @@
+"""The command line: one file per command; this one has what all commands share, errors above all.
+
+Commands import torch and the engine inside, so that ``--help`` and ``--version`` answer at once.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+
+from hillinfer.cli.console import complain, write_json
+from hillinfer.cli.generate import EPILOG, generate_command
+from hillinfer.cli.models import models_command
+from hillinfer.cli.options import Debug
+from hillinfer.errors import HillInferError
+from hillinfer.version import __version__
+
+FAILED = 2
+"""Exit code of an error a person can act on: a setting, a model, a document, a disk."""
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+
+_EPILOG = "\n\n".join(
+    [
+        "[bold]Examples[/]",
+        "hillinfer generate    [dim]the default model answers about a built-in document[/]",
+        'hillinfer generate --prompt-file book.txt --prompt "Who is the narrator?"',
+        "hillinfer generate --help    [dim]every option, and why it is there[/]",
+        "hillinfer models    [dim]what --model knows by name[/]",
+    ]
+)
+
+app = typer.Typer(
+    name="hillinfer",
+    help="Long-context LLM decoding on one PC: the whole KV cache in three tiers, scored where it lies.",
+    epilog=_EPILOG,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("generate", epilog=EPILOG)(generate_command)
+app.command("models")(models_command)
+
+
+def _show_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    print(f"hillinfer {__version__}")
+    for library in ("torch", "transformers"):
+        try:
+            print(f"{library} {metadata.version(library)}")
+        except metadata.PackageNotFoundError:
+            print(f"{library} is not installed")
+    raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Versions of hillinfer, torch, transformers.",
+        ),
+    ] = False,
+    _debug: Debug = False,
+) -> None:
+    """Long-context LLM decoding on one PC: the whole KV cache in three tiers, scored where it lies."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command line and exit: 0, 2 after an error a person can act on, 130 after Ctrl-C.
+
+    An error is one line on stderr; with ``--json`` it is one JSON object on stdout instead.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character that the terminal cannot show must not end a run
+            stream.reconfigure(errors="replace")
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code of one command line."""
+    # Looked up here and not in a command: what cannot be parsed never reaches one, and is answered alike.
+    as_json, debug = "--json" in arguments, "--debug" in arguments
+    try:
+        code = typer.main.get_command(app).main(list(arguments), prog_name="hillinfer", standalone_mode=False)
+    except HillInferError as error:
+        if debug:
+            traceback.print_exc()
+        return _fail(str(error), type(error).__name__, as_json)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Exception as error:
+        if hasattr(error, "format_message"):  # a usage error: click's own or, by version, typer's copy of it
+            return _fail_usage(error, as_json)
+        if not as_json:
+            raise  # a defect of ours: the traceback is what we need to see
+        traceback.print_exc()
+        write_json({"error": str(error), "kind": type(error).__name__})
+        return 1
+    if code == INTERRUPTED:  # some versions of typer raise on Ctrl-C, others return this
+        return _fail("interrupted", "KeyboardInterrupt", as_json, INTERRUPTED)
+    return code if isinstance(code, int) else 0
+
+
+def _fail_usage(error: Any, as_json: bool) -> int:
+    message = error.format_message()
+    if not message:  # no command given: the help has been shown
+        return FAILED
+    command = error.ctx.command_path if error.ctx is not None else "hillinfer"
+    return _fail(f"{message} (see {command} --help)", "UsageError", as_json)
+
+
+def _fail(message: str, kind: str, as_json: bool, code: int = FAILED) -> int:
+    if as_json:
+        write_json({"error": message, "kind": kind})
+    else:
+        complain(message if code == INTERRUPTED else f"error: {message}")
+    return code

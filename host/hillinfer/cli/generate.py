@@ -1,0 +1,347 @@
+"""``hillinfer generate``: a model answers a question about a document, its KV cache in three tiers."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hillinfer.cli.console import stderr, stdout, write_json
+from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.progress import PrefillBar
+from hillinfer.cli.table import report_table
+from hillinfer.config import Budget, StoreSettings
+from hillinfer.errors import ColdPoolError, DocumentError, SettingError
+
+if TYPE_CHECKING:
+    from hillinfer.models import LoadedModel
+    from hillinfer.policies import Policy
+
+_FULL = "full"
+_PROMPT, _POLICY, _TIERS = "Model and prompt", "Which tokens are attended", "Where the KV cache lives"
+_TEXT, _OUTPUT = "The text", "Output"
+
+
+class Truncate(str, Enum):
+    """What to do with a document that does not fit into the model's context."""
+
+    error = "error"
+    middle = "middle"
+
+
+class Dtype(str, Enum):
+    """Number format of weights and of the KV cache."""
+
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+    float16 = "float16"
+
+
+class Reduce(str, Enum):
+    """How the scores of the query heads of one KV head become one."""
+
+    max_lse = "max-lse"
+    sum = "sum"
+
+
+class Scope(str, Enum):
+    """Whether all heads attend the same tokens."""
+
+    token = "token"
+    head = "head"
+
+
+EPILOG = "\n\n".join(
+    [
+        "[bold]Examples[/]",
+        "hillinfer generate",
+        'hillinfer generate --prompt-file book.txt --prompt "Who is the narrator?" --truncate middle',
+        "hillinfer generate --alpha 1    [dim]attend every token: the stock cache's text[/]",
+        "hillinfer generate --policy full    [dim]the stock cache itself, to compare memory and time[/]",
+        "hillinfer generate --hot-bytes 5% --json    [dim]for a script[/]",
+    ]
+)
+
+
+def generate_command(
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Name (see hillinfer models), Hugging Face id, local directory or .gguf file.",
+            show_default="SmolLM2-135M-Instruct",
+            rich_help_panel=_PROMPT,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="The question about the document.",
+            show_default="the built-in document's own",
+            rich_help_panel=_PROMPT,
+        ),
+    ] = None,
+    prompt_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="The document: a text file in UTF-8.",
+            show_default="a built-in text of 6,500 tokens",
+            rich_help_panel=_PROMPT,
+        ),
+    ] = None,
+    truncate: Annotated[
+        Truncate,
+        typer.Option(
+            help="A document longer than the context: stop, or cut its middle out (told and counted).",
+            rich_help_panel=_PROMPT,
+        ),
+    ] = Truncate.error,
+    dtype: Annotated[
+        Dtype,
+        typer.Option(
+            help="Number format of weights and KV cache; the 16-bit ones halve both.", rich_help_panel=_PROMPT
+        ),
+    ] = Dtype.float32,
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="Who chooses the tokens; full is the stock cache, all in memory, to compare with.",
+            rich_help_panel=_POLICY,
+        ),
+    ] = "hillinfer",
+    alpha: Annotated[
+        float,
+        typer.Option(
+            help="Share of the tokens attended per step, above 0 and up to 1; less is faster, 1 is exact.",
+            rich_help_panel=_POLICY,
+        ),
+    ] = 0.1,
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="The same budget as a number of tokens, whatever the length.",
+            show_default="alpha decides",
+            rich_help_panel=_POLICY,
+        ),
+    ] = None,
+    mass: Annotated[
+        float | None,
+        typer.Option(
+            help="As few tokens as capture this share of the attention, 0.95 say; at most alpha of them.",
+            show_default="alpha decides",
+            rich_help_panel=_POLICY,
+        ),
+    ] = None,
+    reduce: Annotated[
+        Reduce | None,
+        typer.Option(
+            help="Rank a token by its best head (max-lse, finer) or by the sum over heads (as in the paper).",
+            show_default="max-lse",
+            rich_help_panel=_POLICY,
+        ),
+    ] = None,
+    scope: Annotated[
+        Scope | None,
+        typer.Option(
+            help="One set of tokens for all heads (fewer reads), or one for each KV head.",
+            show_default="token",
+            rich_help_panel=_POLICY,
+        ),
+    ] = None,
+    hot_bytes: Annotated[
+        str,
+        typer.Option(
+            help="DRAM for the hot pool: bytes (512MiB) or a share of the KV cache; more means fewer reads.",
+            rich_help_panel=_TIERS,
+        ),
+    ] = "20%",
+    device_bytes: Annotated[
+        str | None,
+        typer.Option(
+            help="Memory for the newest tokens, which need no scoring yet: bytes or a share.",
+            show_default="128 tokens per layer",
+            rich_help_panel=_TIERS,
+        ),
+    ] = None,
+    cold_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the cold pool: on your fastest SSD, with room for the whole KV cache.",
+            show_default="in the user's cache folder",
+            rich_help_panel=_TIERS,
+        ),
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Storage device that owns the cold pool and scores there; software runs everywhere.",
+            rich_help_panel=_TIERS,
+        ),
+    ] = "software",
+    prefill_chunk: Annotated[
+        int,
+        typer.Option(
+            help="Prompt tokens per forward pass: bounds memory while reading, changes no result.",
+            rich_help_panel=_TIERS,
+        ),
+    ] = 512,
+    max_new_tokens: Annotated[
+        int,
+        typer.Option(help="Stop after so many new tokens, if the model does not before.", rich_help_panel=_TEXT),
+    ] = 128,
+    temperature: Annotated[
+        float,
+        typer.Option(
+            help="0 always takes the likeliest token; 0.7 varies, above 1 rambles.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = 0.0,
+    top_p: Annotated[
+        float,
+        typer.Option(
+            help="With a temperature: draw from the likeliest tokens that hold this share, up to 1.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = 1.0,
+    seed: Annotated[
+        int,
+        typer.Option(help="With a temperature: the same seed gives the same text.", rich_help_panel=_TEXT),
+    ] = 0,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write what ran when to this file: Chrome trace JSON, for ui.perfetto.dev.",
+            show_default=False,
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    _debug: Debug = False,
+) -> None:
+    """Answer a question about a long document, the KV cache in three tiers; nothing of it is thrown away.
+
+    The text streams to stdout; then comes a table of what each tier held and what it cost.
+    """
+    # Everything that can be wrong with the settings is found before a model is loaded, which takes a while.
+    store = StoreSettings(
+        hot_bytes=_budget("--hot-bytes", hot_bytes),
+        device_bytes=None if device_bytes is None else _budget("--device-bytes", device_bytes),
+        cold_dir=cold_dir,
+        device=device,
+    )
+    question = _question(prompt)
+    _check_places(policy, trace, cold_dir)
+
+    from hillinfer import documents
+    from hillinfer.generate import check_run, generate
+    from hillinfer.models.quiet import quiet
+
+    check_run(max_new_tokens, temperature, top_p, prefill_chunk)
+    settings: dict[str, Any] = {"alpha": alpha, "tokens": tokens, "mass": mass}
+    settings |= {"reduce": reduce and reduce.value, "scope": scope and scope.value}
+    chosen = _policy(policy, settings)
+    document = None if prompt_file is None else documents.read_prompt_file(prompt_file)
+
+    show = not as_json
+    # A library that prints would spoil the one JSON object.
+    with contextlib.nullcontext() if show else contextlib.redirect_stdout(sys.stderr), quiet():
+        loaded = _load(model, dtype, show)
+        if document is None:
+            document = documents.default_document(loaded.tokenizer)
+            question = question or documents.DEFAULT_QUESTION
+        context = loaded.model.config.get_text_config().max_position_embeddings
+        built = documents.build_prompt(
+            loaded.tokenizer, document, question or "", context, max_new_tokens, truncate.value
+        )
+        with PrefillBar(show) as bar, _text_stream(show) as write:
+            report = generate(
+                loaded.model,
+                loaded.tokenizer,
+                built.input_ids,
+                policy=chosen,
+                store=store,
+                max_new_tokens=max_new_tokens,
+                temperature=temperature,
+                top_p=top_p,
+                seed=seed,
+                prefill_chunk=prefill_chunk,
+                on_text=write,
+                on_prefill=bar.update,
+                trace_file=trace,
+            )
+    report.model = loaded.name
+    report.document_tokens_cut = built.cut_tokens
+    if as_json:
+        write_json(report.as_dict())
+    else:
+        stdout().print()
+        stdout().print(report_table(report))
+
+
+def _question(prompt: str | None) -> str | None:
+    if prompt is not None and not prompt.strip():
+        raise DocumentError("--prompt is empty: ask something, or leave it out for the built-in question")
+    return prompt
+
+
+def _budget(option: str, text: str) -> Budget:
+    try:
+        return Budget.parse(text)
+    except SettingError as error:
+        raise SettingError(f"{option}: {error}") from None
+
+
+def _policy(name: str, settings: dict[str, Any]) -> Policy | None:
+    """The policy with those of its settings that were given; None for the stock cache, which has none."""
+    if name == _FULL:
+        return None
+    from hillinfer import policies
+
+    return policies.create(name, **{key: value for key, value in settings.items() if value is not None})
+
+
+def _check_places(policy: str, trace: Path | None, cold_dir: Path | None) -> None:
+    """Raise for a file or folder of no use; the engine looks closer at the cold folder when it opens it."""
+    if trace is not None:
+        if policy == _FULL:
+            raise SettingError("--trace shows the tiers at work, and --policy full has none: leave one of them out")
+        if trace.is_dir() or not trace.parent.is_dir():
+            raise SettingError(f"--trace {trace}: name a file in a folder that exists")
+    if cold_dir is not None and policy != _FULL and not cold_dir.is_dir():
+        raise ColdPoolError(f"the cold folder {cold_dir} does not exist: create it, or name another with --cold-dir")
+
+
+def _load(model: str | None, dtype: Dtype, show: bool) -> LoadedModel:
+    import torch
+
+    from hillinfer.models import load
+
+    console = stderr()
+    waiting = console.status("loading the model") if show and console.is_terminal else contextlib.nullcontext()
+    with waiting:
+        return load(model, getattr(torch, dtype.value))
+
+
+@contextlib.contextmanager
+def _text_stream(show: bool) -> Iterator[Callable[[str], None] | None]:
+    """A function that writes text to stdout at once; afterwards the line is ended, after Ctrl-C too."""
+    if not show:
+        yield None
+        return
+    last = "\n"
+
+    def write(text: str) -> None:
+        nonlocal last
+        last = text[-1:] or last  # first: Ctrl-C may come while we write
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    try:
+        yield write
+    finally:
+        if last != "\n":
+            write("\n")

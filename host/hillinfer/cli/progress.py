@@ -1,0 +1,58 @@
+"""The prefill's progress bar: on stderr, and only where a person is looking at it."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from hillinfer.cli.console import stderr
+
+
+class _Speed(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:,.0f} tokens/s")
+
+
+class PrefillBar:
+    """Shows tokens done, speed and time left on a terminal; nothing elsewhere. Gone when the prefill is done."""
+
+    def __init__(self, show: bool) -> None:
+        console = stderr()
+        self._progress = Progress(
+            TextColumn("reading the prompt"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _Speed(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not (show and console.is_terminal),
+            redirect_stdout=False,  # stdout is the answer's
+            redirect_stderr=False,
+        )
+        self._task = self._progress.add_task("prefill", total=None)
+
+    def __enter__(self) -> PrefillBar:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def update(self, done: int, total: int) -> None:
+        """To be given as ``on_prefill``."""
+        self._progress.update(self._task, completed=done, total=total)
+        if done >= total:
+            self._progress.stop()  # the text streams from here on

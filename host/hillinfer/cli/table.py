@@ -1,0 +1,45 @@
+"""The table at the end of a run: where the KV cache lay, and what it cost."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from hillinfer.cli.console import human_bytes
+from hillinfer.report import Report
+
+
+def report_table(report: Report) -> Table:
+    """Rows of tiers (bytes now, at peak), of traffic, and of speed."""
+    title = f"{report.model}, policy {report.policy}"
+    if report.alpha is not None:
+        title += f", α = {report.alpha:g}"
+    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
+    table.add_column("")
+    table.add_column("now", justify="right")
+    table.add_column("at peak", justify="right")
+
+    tiers = report.tiers
+    for name, tier in (
+        ("device tier", tiers.device),
+        ("hot pool (DRAM)", tiers.hot),
+        ("cold pool (files)", tiers.cold),
+    ):
+        table.add_row(f"KV in the {name}", human_bytes(tier.bytes), human_bytes(tier.peak_bytes))
+    table.add_row("process memory (RSS), measured", "", human_bytes(report.rss_peak_bytes), end_section=True)
+
+    table.add_row("hot-pool hit rate", _share(report.hot_hit_rate), "")
+    table.add_row("share of the pool moved per step", _share(report.moved_fraction), "")
+    table.add_row("read from the cold pool", human_bytes(report.cold_read_bytes), "")
+    table.add_row("scanned by the device", human_bytes(report.device_scan_bytes), "", end_section=True)
+
+    cut = f" ({report.document_tokens_cut} cut from the document)" if report.document_tokens_cut else ""
+    table.add_row(f"prompt tokens{cut}", str(report.prompt_tokens), "")
+    table.add_row("new tokens", str(report.new_tokens), "")
+    table.add_row("prefill", f"{report.prefill_tokens_per_s:,.0f} tokens/s", "")
+    decode = report.decode_ms_per_token
+    table.add_row("decode", "–" if decode is None else f"{decode:.1f} ms/token", "")
+    return table
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2%}"
