@@ -185,7 +185,8 @@ def test_other_encodings_are_named_with_the_offset_and_the_cure(
 
 def test_the_built_in_document_has_its_length_and_its_answer(tokenizer: Any) -> None:
     document = default_document(tokenizer)
-    assert len(tokenizer(document, add_special_tokens=False).input_ids) == DEFAULT_DOCUMENT_TOKENS
+    length = len(tokenizer(document, add_special_tokens=False).input_ids)
+    assert 0.9 * DEFAULT_DOCUMENT_TOKENS < length < DEFAULT_DOCUMENT_TOKENS
     assert "convenient way to insert debugging assertions" in document
     assert "assert" in DEFAULT_QUESTION
 

@@ -36,7 +36,8 @@ class Prompt:
 def default_document(tokenizer: Any, tokens: int = DEFAULT_DOCUMENT_TOKENS) -> str:
     """The first ``tokens`` tokens of the language reference that every CPython carries for ``help()``.
 
-    ``DocumentError`` where a distribution has left that module out of its Python.
+    Less the last paragraph, which the count would cut in two. ``DocumentError`` where a distribution has left that
+    module out of its Python.
     """
     try:
         from pydoc_data.topics import topics
@@ -44,7 +45,8 @@ def default_document(tokenizer: Any, tokens: int = DEFAULT_DOCUMENT_TOKENS) -> s
         raise DocumentError("this Python has no pydoc_data: name a document of your own with --prompt-file") from error
     # no tokenizer makes tokens of this text that hold ten characters on average: the rest need not be tokenised
     text = "\n\n".join(topics[name].strip() for name in sorted(topics))[: 10 * tokens]
-    return str(tokenizer.decode(_tokens(tokenizer, text)[:tokens], clean_up_tokenization_spaces=False))
+    text = str(tokenizer.decode(_tokens(tokenizer, text)[:tokens], clean_up_tokenization_spaces=False))
+    return text[: text.rfind("\n\n")]
 
 
 def read_prompt_file(path: Path) -> str:
