@@ -80,5 +80,7 @@ class Placement:
         """The ``count`` tokens among 0…tokens − 1 with the highest counts, newest first among equals, ascending."""
         if count >= tokens:
             return np.arange(tokens)
+        if count <= 0:
+            return np.arange(0)
         rank = self._counts.values[:tokens].astype(np.int64) << 40 | np.arange(tokens)
         return np.sort(np.argpartition(rank, tokens - count)[tokens - count :])

@@ -12,7 +12,7 @@ import torch
 from hillinfer.csd.contract import Device, ReadTicket, Run, Stream
 from hillinfer.kv.geometry import TILE, Geometry
 from hillinfer.kv.keys import ScoringKeys, cast_keys
-from hillinfer.store.capacity import Capacity
+from hillinfer.store.capacity import Capacity, Room
 from hillinfer.store.device_tier import DeviceTier
 from hillinfer.store.host_tiles import HostTiles
 from hillinfer.store.hot_pool import HotPool
@@ -75,6 +75,7 @@ class TokenStream:
         self._key_format = key_format
         self._lowest = np.full(geometry.kv_heads, 15, np.int8)
         self._decoding = False
+        self._context = 0  # tokens of the stream, with those just coming in
         self._counted = (0, 0, 0)
 
     @property
@@ -98,6 +99,7 @@ class TokenStream:
     def append(self, keys: torch.Tensor, values: torch.Tensor, *, decoding: bool) -> None:
         """Add keys and values [H, n, d]. While decoding they stay on the device as long as there is room."""
         self._decoding = decoding
+        self._context = self.length + keys.shape[1]
         rows = self.geometry.pack_rows(keys, values)
         if decoding:
             for i in range(len(rows)):
@@ -131,20 +133,25 @@ class TokenStream:
         self._lowest = np.minimum(self._lowest, keys.exponents.min(0))
         self.hot_pool.extend(tokens)
         self.placement.extend(tokens)
-        room = self._capacity.room(tokens)
+        room = self._room
         keep = min(len(rows), room.rows)
-        self._make_room(keep, tokens)
+        self._make_room(keep)
         self.hot_pool.insert(np.arange(tokens - keep, tokens), rows[len(rows) - keep :])
         self.host_tiles.add(first // TILE, keys, room.host_tiles)
         if self._decoding:
             self._ledger.moved(keep, 0, step=False)
 
-    def _make_room(self, count: int, tokens: int) -> None:
+    @property
+    def _room(self) -> Room:
+        """What this stream may hold at its present length."""
+        return self._capacity.room(self._context)
+
+    def _make_room(self, count: int) -> None:
         """Forget the coldest tokens, so that ``count`` more fit."""
-        room = self._capacity.room(tokens)
+        room = self._room
         surplus = len(self.hot_pool) + count - room.rows
         hot = self.hot_pool.positions()
-        self.hot_pool.evict(self.placement.coldest(hot, surplus, tokens - room.pinned))
+        self.hot_pool.evict(self.placement.coldest(hot, surplus, self._context - room.pinned))
 
     # ---- tokens going out
 
@@ -200,7 +207,7 @@ class TokenStream:
     def settle(self, selected: Positions, fetch: Fetch) -> None:
         """Count a step's selection, and let cold tokens of it trade places with colder hot ones."""
         self.placement.count(selected)
-        room = self._capacity.room(self.stored)
+        room = self._room
         pool = self.hot_pool
         free = min(room.rows - len(pool), len(fetch.cold))
         candidates = fetch.cold
@@ -225,7 +232,7 @@ class TokenStream:
         """Fill the hot pool after a prompt: what its last queries selected counts as the first steps' history."""
         for selected in selections:
             self.placement.count(selected)
-        room = self._capacity.room(self.stored)
+        room = self._room
         pinned_from = min(self.stored, self.length - room.pinned)
         hottest = self.placement.hottest(pinned_from, max(0, room.rows - (self.stored - pinned_from)))
         held = self.hot_pool.positions()

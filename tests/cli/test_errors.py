@@ -1,0 +1,122 @@
+"""Bad input: one line that names the fix (or one JSON object), exit code 2, and no model loaded for nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BAD_SETTINGS = [
+    (["--alpha", "0"], "SettingError", "above 0 and at most 1"),
+    (["--alpha", "1.5"], "SettingError", "above 0 and at most 1"),
+    (["--alpha", "much"], "UsageError", "--alpha"),
+    (["--tokens", "0"], "SettingError", "at least 1"),
+    (["--mass", "2"], "SettingError", "above 0 and at most 1"),
+    (["--mass", "0.9", "--reduce", "sum"], "SettingError", "max-lse"),
+    (["--reduce", "max"], "UsageError", "max-lse"),
+    (["--policy", "hilinfer"], "SettingError", "did you mean 'hillinfer'"),
+    (["--hot-bytes", "lots"], "SettingError", "--hot-bytes: cannot read 'lots'"),
+    (["--hot-bytes", "0%"], "SettingError", "must be positive"),
+    (["--device-bytes", "-1"], "SettingError", "--device-bytes: cannot read"),
+    (["--cold-dir", "/nowhere/at/all"], "ColdPoolError", "create it"),
+    (["--prefill-chunk", "0"], "SettingError", "at least 1 token"),
+    (["--max-new-tokens", "0"], "SettingError", "at least 1"),
+    (["--temperature", "-1"], "SettingError", "use 0"),
+    (["--top-p", "0"], "SettingError", "up to 1"),
+    (["--dtype", "int8"], "UsageError", "bfloat16"),
+    (["--truncate", "start"], "UsageError", "middle"),
+    (["--prompt", "  "], "DocumentError", "--prompt is empty"),
+    (["--prompt-file", "/nowhere/book.txt"], "DocumentError", "/nowhere/book.txt"),
+    (["--trace", "/nowhere/trace.json"], "SettingError", "folder that exists"),
+    (["--trace", "trace.json", "--policy", "full"], "SettingError", "has none"),
+    (["--colour", "red"], "UsageError", "--colour"),
+]
+
+
+@pytest.fixture
+def no_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*_: Any) -> None:
+        raise AssertionError("a model was loaded although the settings are wrong")
+
+    monkeypatch.setattr("hillinfer.models.load", load)
+
+
+@pytest.mark.usefixtures("no_loading")
+@pytest.mark.parametrize(("arguments", "kind", "says"), BAD_SETTINGS)
+def test_bad_setting_is_one_line_before_loading(hill: Any, arguments: list[str], kind: str, says: str) -> None:
+    shown = hill("generate", *arguments)
+    assert shown.code == 2
+    assert shown.out == ""
+    [line] = shown.err.splitlines()
+    assert line.startswith("error: ")
+    assert says in line
+
+    shown = hill("generate", "--json", *arguments)
+    assert shown.code == 2
+    [line] = shown.out.splitlines()
+    answer = json.loads(line)
+    assert answer.keys() == {"error", "kind"}
+    assert answer["kind"] == kind
+    assert says in answer["error"]
+
+
+def test_unknown_command_suggests_the_nearest(hill: Any) -> None:
+    shown = hill("genrate")
+    assert shown.code == 2
+    assert "Did you mean 'generate'" in shown.err
+
+
+def test_unknown_model(hill: Any) -> None:
+    shown = hill("generate", "--model", "/nowhere/model", "--json")
+    assert (shown.code, json.loads(shown.out)["kind"]) == (2, "ModelError")
+
+
+def test_prompt_that_is_not_utf8(hill: Any, tmp_path: Path) -> None:
+    path = tmp_path / "latin.txt"
+    path.write_bytes("café".encode("latin-1"))
+    shown = hill("generate", "--prompt-file", path)
+    assert shown.code == 2
+    assert "not UTF-8" in shown.err
+
+
+def test_prompt_longer_than_the_context_names_both_ways_out(hill: Any, model_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("word " * 1000)
+    shown = hill("generate", "--model", model_dir, "--prompt-file", path, "--prompt", "Well?", "--json")
+    answer = json.loads(shown.out)
+    assert (shown.code, answer["kind"]) == (2, "DocumentError")
+    assert "--truncate middle" in answer["error"]
+
+
+def test_debug_shows_the_traceback_and_the_line(hill: Any) -> None:
+    for arguments in (["--debug", "generate"], ["generate", "--debug"]):
+        shown = hill(*arguments, "--alpha", "7")
+        assert shown.code == 2
+        assert "Traceback" in shown.err
+        assert shown.err.splitlines()[-1].startswith("error: ")
+
+
+def raising(error: BaseException) -> Any:
+    def load(*_: Any) -> None:
+        raise error
+
+    return load
+
+
+def test_interrupt(hill: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hillinfer.models.load", raising(KeyboardInterrupt()))
+    shown = hill("generate")
+    assert (shown.code, shown.out, shown.err.strip()) == (130, "", "interrupted")
+    shown = hill("generate", "--json")
+    assert (shown.code, json.loads(shown.out)["error"]) == (130, "interrupted")
+
+
+def test_a_defect_is_a_traceback_but_json_stays_json(hill: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hillinfer.models.load", raising(ZeroDivisionError("oops")))
+    with pytest.raises(ZeroDivisionError):
+        hill("generate")
+    shown = hill("generate", "--json")
+    assert (shown.code, json.loads(shown.out)) == (1, {"error": "oops", "kind": "ZeroDivisionError"})
+    assert "Traceback" in shown.err

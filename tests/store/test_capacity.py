@@ -1,0 +1,58 @@
+"""Byte budgets: what they allow, and errors that name the least that works."""
+
+import psutil
+import pytest
+import torch
+
+from hillinfer.config import Budget
+from hillinfer.errors import MemoryBudgetError, SettingError
+from hillinfer.kv.geometry import TILE, Geometry
+from hillinfer.store.capacity import Capacity
+
+GEOMETRY = Geometry(layers=4, kv_heads=2, group=3, head_dim=64, dtype=torch.float16)
+
+
+def _capacity(hot, device=None, sequences=2):
+    return Capacity(GEOMETRY, sequences, Budget.parse(hot), device and Budget.parse(device), lambda n: n // 10)
+
+
+@pytest.mark.parametrize("hot", ["5%", "20%", "100%", "3MiB", "64KiB"])
+@pytest.mark.parametrize("tokens", [64, 1000, 100_000])
+def test_what_fits_in_the_room_fits_in_the_budget(hot, tokens):
+    capacity = _capacity(hot)
+    room = capacity.room(tokens)
+    tile = TILE * GEOMETRY.score_key_bytes
+    used = room.rows * GEOMETRY.row_bytes + room.host_tiles * tile
+    budget = Budget.parse(hot).resolve(GEOMETRY.kv_bytes(tokens, 2))
+    assert used * 8 <= budget < (used + GEOMETRY.row_bytes) * 8 + 8
+    assert room.pinned <= tokens // 10
+    assert room.host_tiles * TILE <= room.pinned
+
+
+def test_errors_name_the_least_that_works():
+    with pytest.raises(MemoryBudgetError, match=r"the least that works here is 512000 bytes \(--hot-bytes 512000\)"):
+        _capacity("100KB").check(10_000, 1000)
+    _capacity(512_000).check(10_000, 1000)
+    least = 8 * TILE * GEOMETRY.row_bytes
+    with pytest.raises(MemoryBudgetError, match=f"--device-bytes {least}"):
+        _capacity("20%", device=least - 1).check(10_000, 1000)
+    _capacity("20%", device=least).check(10_000, 1000)
+
+
+def test_more_than_the_machine_has():
+    with pytest.raises(MemoryBudgetError, match="this machine has"):
+        _capacity(psutil.virtual_memory().total + 1).check(1000, 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "nbytes"),
+    [("1000", 1000), ("2k", 2000), ("2 KiB", 2048), ("1.5GB", 1_500_000_000), ("1gib", 2**30), ("3MB", 3_000_000)],
+)
+def test_sizes_are_read_as_people_write_them(text, nbytes):
+    assert Budget.parse(text).nbytes == nbytes
+
+
+@pytest.mark.parametrize("text", ["", "lots", "20 %%", "-5", "1.2.3", "5 parsecs"])
+def test_what_is_not_a_size_is_an_error_with_examples(text):
+    with pytest.raises(SettingError, match="512MiB"):
+        Budget.parse(text)

@@ -1,0 +1,85 @@
+"""The hot pool against a dictionary; the device tier and host tiles against plain lists."""
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hillinfer.kv.geometry import TILE, Geometry
+from hillinfer.kv.keys import cast_keys
+from hillinfer.store.device_tier import DeviceTier
+from hillinfer.store.host_tiles import HostTiles
+from hillinfer.store.hot_pool import HotPool
+
+GEOMETRY = Geometry(layers=1, kv_heads=2, group=1, head_dim=8, dtype=torch.float32)
+TOKENS = 400
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, TOKENS - 1), max_size=60)), max_size=30))
+def test_the_pool_is_a_dictionary_of_rows(operations):
+    pool = HotPool(GEOMETRY, TOKENS)
+    pool.extend(TOKENS)
+    rows = torch.arange(TOKENS, dtype=torch.float32)[:, None].expand(-1, GEOMETRY.row_stride).contiguous()
+    held: set[int] = set()
+    for inserting, tokens in operations:
+        chosen = np.array(sorted(tokens - held if inserting else tokens & held), np.int64)
+        if inserting:
+            pool.insert(chosen, rows[torch.from_numpy(chosen)])
+            held |= set(chosen.tolist())
+        else:
+            pool.evict(chosen)
+            held -= set(chosen.tolist())
+        assert len(pool) == len(held)
+        assert pool.nbytes == len(held) * GEOMETRY.row_bytes
+        assert sorted(pool.positions().tolist()) == sorted(held)
+        for token in held:
+            assert pool.rows[pool.slot_of[token], 0] == token
+        fill = np.bincount(np.array(sorted(held), np.int64) // TILE, minlength=len(pool.tile_fill))
+        np.testing.assert_array_equal(pool.tile_fill, fill)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5)), max_size=12), st.integers(1, 6))
+def test_host_tiles_keep_the_newest(additions, capacity):
+    tiles = HostTiles(GEOMETRY, 8)
+    expected: list[int] = []
+    made: dict[int, np.ndarray] = {}
+    next_tile = 0
+    for count, drop in additions:
+        keys = cast_keys(torch.randn(2, count * TILE, 8))
+        tiles.add(next_tile, keys, capacity)
+        for i in range(count):
+            made[next_tile + i] = keys.integers[i * TILE : (i + 1) * TILE]
+        expected = [*expected, *range(next_tile, next_tile + count)][-capacity:]
+        next_tile += count
+        leaving = expected[: min(drop, len(expected))]
+        tiles.drop(leaving)
+        expected = expected[len(leaving) :]
+        assert tiles.tiles == expected
+        assert tiles.nbytes == len(expected) * TILE * GEOMETRY.score_key_bytes
+        seen = []
+        for group, scoring in tiles.chunks(2):
+            assert len(group) <= 2
+            for tile, integers in zip(group, scoring.integers.reshape(-1, TILE, 2, 8), strict=True):
+                np.testing.assert_array_equal(integers, made[tile])
+                seen.append(tile)
+        assert seen == expected
+
+
+def test_the_device_tier_scores_tokens_as_if_they_came_at_once():
+    generator = torch.Generator().manual_seed(1)
+    scale = torch.logspace(-2, 2, 150)[:, None]  # the tile's exponent has to follow
+    rows = torch.randn(150, GEOMETRY.row_stride, generator=generator) * scale
+    tier = DeviceTier(GEOMETRY, 3, "int8", torch.device("cpu"))
+    for i in range(150):
+        tier.append(rows[i : i + 1])
+        whole = cast_keys(GEOMETRY.unpack_rows(rows[: i + 1])[0])
+        np.testing.assert_array_equal(tier.keys.integers, whole.integers)
+        np.testing.assert_array_equal(tier.keys.exponents, whole.exponents)
+    popped, keys = tier.pop(1)
+    torch.testing.assert_close(popped, rows[:64])
+    np.testing.assert_array_equal(keys.integers, cast_keys(GEOMETRY.unpack_rows(rows[:64])[0]).integers)
+    assert (tier.first, len(tier)) == (64, 86)
+    torch.testing.assert_close(tier.rows, rows[64:])
+    np.testing.assert_array_equal(tier.keys.integers, cast_keys(GEOMETRY.unpack_rows(rows[64:])[0]).integers)
