@@ -125,14 +125,15 @@ class HillInferCache(Cache):
         if self._closed:
             raise SettingError("this HillInferCache is closed: make a new one")
         if self._engine is None:
-            self._engine = Engine(
-                self._geometry,
-                self._policy,
-                self._store,
-                sequences=sequences,
-                max_tokens=self._max_tokens,
-                device=self._model_device,
-            )
+            with torch.inference_mode(False):  # its tensors outlive the caller's mode, whichever that is
+                self._engine = Engine(
+                    self._geometry,
+                    self._policy,
+                    self._store,
+                    sequences=sequences,
+                    max_tokens=self._max_tokens,
+                    device=self._model_device,
+                )
         if self._engine.capacity.sequences != sequences:
             raise SettingError(
                 f"this cache holds a batch of {self._engine.capacity.sequences} and was given one of {sequences}: "
@@ -240,14 +241,14 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
         if self._cache._expected is None and self._slots == 0:
             engine.expect(length)
         exact = length > 1 or self._slots < self._cache.prompt_length
-        out = torch.zeros_like(query)
-        for b in range(batch):
-            index = slice(None) if valid is None or bool(valid[b].all()) else valid[b].nonzero()[:, 0]
-            q, k, v = query[b, :, index], keys[b, :, index], values[b, :, index]
-            if q.shape[1] == 0:
-                continue
-            run = engine.exact if exact else engine.decode
-            out[b, :, index] = run(self._layer, b, q, k, v, scaling)
+        run = engine.exact if exact else engine.decode
+        with torch.inference_mode(False), torch.no_grad():
+            out = torch.zeros_like(query)  # what padding attends to does not matter, but must be a number
+            for b in range(batch):
+                index = slice(None) if valid is None or bool(valid[b].all()) else valid[b].nonzero()[:, 0]
+                q, k, v = query[b, :, index], keys[b, :, index], values[b, :, index]
+                if q.shape[1]:
+                    out[b, :, index] = run(self._layer, b, q, k, v, scaling)
         self._slots += length
         self._pending = 0
         return out.transpose(1, 2)
