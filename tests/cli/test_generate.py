@@ -121,13 +121,16 @@ def test_progress_bar_shows_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) 
     assert shown(show=False, terminal=True) == ""
 
 
-def test_ctrl_c_ends_with_the_text_so_far_and_130(arguments: list[Any]) -> None:
+@pytest.mark.parametrize("policy", ["full", "hillinfer"])
+def test_ctrl_c_ends_with_the_text_so_far_and_130(arguments: list[Any], tmp_path: Path, policy: str) -> None:
+    cold = tmp_path / "cold"
+    cold.mkdir()
     command = [sys.executable, "-m", "hillinfer.cli", *map(str, arguments), "--max-new-tokens", "3000"]
     child = subprocess.Popen(
-        [*command, "--policy", "full"],
+        [*command, "--policy", policy, "--cold-dir", str(cold)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs start with it ignored
     )
     with child:
         assert child.stdout is not None
@@ -138,3 +141,4 @@ def test_ctrl_c_ends_with_the_text_so_far_and_130(arguments: list[Any]) -> None:
     assert err.decode().strip() == "interrupted"
     assert (first + rest).endswith(b"\n")
     assert b"prefill" not in rest  # no table
+    assert list(cold.iterdir()) == []
