@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from hillinfer.cli.console import stderr
@@ -28,6 +20,7 @@ class PrefillBar:
 
     def __init__(self, show: bool) -> None:
         console = stderr()
+        self._shown = show and console.is_terminal
         self._progress = Progress(
             TextColumn("reading the prompt"),
             BarColumn(),
@@ -36,23 +29,26 @@ class PrefillBar:
             TimeRemainingColumn(),
             console=console,
             transient=True,
-            disable=not (show and console.is_terminal),
             redirect_stdout=False,  # stdout is the answer's
             redirect_stderr=False,
         )
         self._task = self._progress.add_task("prefill", total=None)
 
     def __enter__(self) -> PrefillBar:
-        self._progress.start()
+        if self._shown:
+            self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop()
 
     def update(self, done: int, total: int) -> None:
         """To be given as ``on_prefill``."""
         self._progress.update(self._task, completed=done, total=total)
         if done >= total:
-            self._progress.stop()  # the text streams from here on
+            self._stop()  # the text streams from here on
+
+    def _stop(self) -> None:
+        if self._shown:
+            self._progress.stop()
+        self._shown = False
