@@ -130,6 +130,7 @@ def test_ctrl_c_ends_with_the_text_so_far_and_130(arguments: list[Any], tmp_path
         [*command, "--policy", policy, "--cold-dir", str(cold)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        bufsize=0,  # else read(1) would take more, and communicate() would not give it back
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs start with it ignored
     )
     with child:
