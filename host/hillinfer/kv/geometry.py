@@ -57,14 +57,15 @@ class Geometry:
         """Bytes of the whole KV cache of ``tokens`` tokens in each of ``sequences`` sequences, all layers."""
         return self.layers * sequences * tokens * self.row_bytes
 
-    def pack_rows(self, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        """Rows [n, row_stride] of keys and values [H, n, d]."""
+    def pack_rows(self, keys: torch.Tensor, values: torch.Tensor, before: int = 0) -> torch.Tensor:
+        """Rows [before + n, row_stride] of keys and values [H, n, d]; the first ``before`` are left free."""
         tokens = keys.shape[1]
-        rows = keys.new_zeros(tokens, self.row_stride)
+        packed = keys.new_zeros(before + tokens, self.row_stride)
+        rows = packed[before:]
         split = self.kv_heads * self.head_dim
         rows[:, :split].view(tokens, self.kv_heads, self.head_dim).copy_(keys.transpose(0, 1))
         rows[:, split : 2 * split].view(tokens, self.kv_heads, self.head_dim).copy_(values.transpose(0, 1))
-        return rows
+        return packed
 
     def unpack_rows(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values [H, n, d] as views of rows [n, row_stride]."""

@@ -16,6 +16,7 @@ from hillinfer.kv.geometry import TILE
 
 EXPONENT_MIN, EXPONENT_MAX = -16, 15
 LIMITS = {"int8": 127, "int4": 7}
+_TILES_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -31,19 +32,29 @@ def cast_keys(keys: torch.Tensor, key_format: str = "int8") -> ScoringKeys:
 
     The exponent of a tile and head is the largest with which its largest key still fits the format.
     """
-    limit = LIMITS[key_format]
     heads, tokens, dim = keys.shape
-    half = keys.to(torch.float16).to(torch.float32).transpose(0, 1)  # [n, H, d]; what the kernel would read
     tiles = -(-tokens // TILE)
-    padded = torch.zeros(tiles * TILE, heads, dim)
-    padded[:tokens] = half
-    padded.nan_to_num_(nan=0.0, posinf=torch.inf, neginf=-torch.inf)
-    largest = padded.view(tiles, TILE, heads, dim).abs().amax((1, 3))
+    integers = np.empty((tokens, heads, dim), np.int8)
+    exponents = np.empty((tiles, heads), np.int8)
+    for tile in range(0, tiles, _TILES_AT_ONCE):  # a long prompt needs no copies of all its keys
+        part = slice(tile * TILE, (tile + _TILES_AT_ONCE) * TILE)
+        cast, exponents[tile : tile + _TILES_AT_ONCE] = _cast(keys[:, part].transpose(0, 1), LIMITS[key_format])
+        integers[part] = cast.numpy()
+    return ScoringKeys(integers, exponents)
+
+
+def _cast(keys: torch.Tensor, limit: int) -> tuple[torch.Tensor, npt.NDArray[np.int8]]:
+    """Integers int8 [n, H, d] and exponents int8 [tiles, H] of keys [n, H, d]."""
+    tokens, heads, dim = keys.shape
+    tiles = -(-tokens // TILE)
+    work = torch.zeros(tiles * TILE, heads, dim)
+    work[:tokens] = keys.to(torch.float16)  # what the kernel would read
+    work.nan_to_num_(nan=0.0, posinf=torch.inf, neginf=-torch.inf)
+    tiled = work.view(tiles, TILE, heads, dim)
+    largest = torch.maximum(tiled.amax((1, 3)), -tiled.amin((1, 3)))
     exponents = exponents_for(largest.numpy(), limit)
-    scale = torch.from_numpy(np.exp2(exponents.astype(np.float32)))
-    scaled = padded.view(tiles, TILE, heads, dim) * scale[:, None, :, None]
-    integers = scaled.round_().clamp_(-limit, limit).to(torch.int8).view(tiles * TILE, heads, dim)[:tokens]
-    return ScoringKeys(integers.numpy(), exponents)
+    tiled *= torch.from_numpy(np.exp2(exponents.astype(np.float32)))[:, None, :, None]
+    return work.round_().clamp_(-limit, limit)[:tokens].to(torch.int8), exponents
 
 
 def exponents_for(largest: npt.NDArray[np.float32], limit: int) -> npt.NDArray[np.int8]:

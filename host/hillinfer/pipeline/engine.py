@@ -21,7 +21,7 @@ from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.base import PerHead, SelectingPolicy
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import Ledger
-from hillinfer.store.token_stream import Fetch, TokenStream
+from hillinfer.store.token_stream import Fetch, TokenStream, make_pieces
 
 _WINDOW = 16  # last queries of a prompt, whose selections stand for the history that a fresh hit-rate table lacks
 
@@ -67,6 +67,7 @@ class Engine:
         self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.span)
         self._evaluator = Evaluator(self.csd, Scorer(geometry.kv_heads, geometry.head_dim), self.ledger, self.trace)
         self._behind = ThreadPoolExecutor(1, thread_name_prefix="behind-the-step")
+        pieces = make_pieces(geometry)
         self._works = {
             Stream(layer, sequence): _Work(
                 TokenStream(
@@ -78,6 +79,7 @@ class Engine:
                     reserve_tokens=max_tokens,
                     key_format="int8",
                     device=device,
+                    pieces=pieces,
                 )
             )
             for layer in range(geometry.layers)

@@ -18,10 +18,17 @@ from hillinfer.store.host_tiles import HostTiles
 from hillinfer.store.hot_pool import HotPool
 from hillinfer.store.ledger import Ledger
 from hillinfer.store.placement import Placement
+from hillinfer.store.reserve import reserve
 
 Positions = npt.NDArray[np.int64]
 
-_PIECE_BYTES = 8 << 20  # of rows brought together for exact attention at a time
+_PIECE_BYTES = 4 << 20  # of rows brought together for exact attention at a time
+
+
+def make_pieces(geometry: Geometry) -> tuple[torch.Tensor, torch.Tensor]:
+    """Memory for two pieces of rows, one being read while the other is attended; shared by all streams."""
+    rows = max(TILE, _PIECE_BYTES // geometry.row_bytes // TILE * TILE)
+    return reserve(rows, geometry.row_stride, geometry.dtype), reserve(rows, geometry.row_stride, geometry.dtype)
 
 
 @dataclass
@@ -34,7 +41,7 @@ class Fetch:
     rows: torch.Tensor
     cold: Positions
     cold_rows: torch.Tensor
-    _ranks: torch.Tensor
+    _ranks: torch.Tensor | None
     _ticket: ReadTicket | None
 
     def wait(self) -> torch.Tensor:
@@ -42,7 +49,9 @@ class Fetch:
         if self._ticket is not None:
             self._ticket.wait()
             self._ticket = None
+        if self._ranks is not None and len(self._ranks):
             self.rows.index_copy_(0, self._ranks, self.cold_rows)
+            self._ranks = None
         return self.rows
 
 
@@ -63,7 +72,9 @@ class TokenStream:
         reserve_tokens: int,
         key_format: str,
         device: torch.device,
+        pieces: tuple[torch.Tensor, torch.Tensor],
     ) -> None:
+        self._pieces = pieces
         self.id, self.geometry, self._csd = stream, geometry, csd
         self._capacity, self._ledger = capacity, ledger
         room = capacity.room(reserve_tokens)
@@ -100,20 +111,21 @@ class TokenStream:
         """Add keys and values [H, n, d]. While decoding they stay on the device as long as there is room."""
         self._decoding = decoding
         self._context = self.length + keys.shape[1]
-        rows = self.geometry.pack_rows(keys, values)
         if decoding:
+            rows = self.geometry.pack_rows(keys, values)
             for i in range(len(rows)):
                 if self.device_tier.full:
                     self._store(*self.device_tier.pop(1))
                 self.device_tier.append(rows[i : i + 1])
         else:
+            rows = self.geometry.pack_rows(keys, values, before=len(self.device_tier))
+            rows[: len(self.device_tier)] = self.device_tier.rows
             self._append_chunk(rows)
         self.placement.extend(self.length)
         self._account()
 
     def _append_chunk(self, rows: torch.Tensor) -> None:
-        """A prompt's tokens go straight to the log, tile by tile; the rest waits in the device tier."""
-        rows = torch.cat([self.device_tier.rows, rows]) if len(self.device_tier) else rows
+        """``rows`` behind the log go straight into it, tile by tile; the rest waits in the device tier."""
         whole = len(rows) // TILE * TILE
         if whole:
             stored = rows[:whole].cpu()
@@ -157,10 +169,11 @@ class TokenStream:
 
     def pieces(self) -> Iterator[torch.Tensor]:
         """Every row in order of position, [n, row_stride] at a time; the next piece is read while one is used."""
-        size = max(TILE, _PIECE_BYTES // self.geometry.row_bytes // TILE * TILE)
         coming: Fetch | None = None
-        for first in range(0, self.stored, size):
-            following = self.fetch(np.arange(first, min(first + size, self.stored)))
+        size = len(self._pieces[0])
+        for i, first in enumerate(range(0, self.stored, size)):
+            positions = np.arange(first, min(first + size, self.stored))
+            following = self.fetch(positions, out=self._pieces[i % 2])
             if coming is not None:
                 yield coming.wait()
             coming = following
@@ -169,27 +182,31 @@ class TokenStream:
         if len(self.device_tier):
             yield self.device_tier.rows
 
-    def fetch(self, positions: Positions, spare: int = 0) -> Fetch:
+    def fetch(self, positions: Positions, spare: int = 0, out: torch.Tensor | None = None) -> Fetch:
         """Start bringing the rows of ascending positions together, from whatever tier holds them.
 
-        ``spare`` rows are left free behind them, for the caller to fill.
+        ``spare`` rows are left free behind them, for the caller to fill; ``out`` is memory to use, if given.
         """
+        if out is None:
+            out = torch.empty(len(positions) + spare, self.geometry.row_stride, dtype=self.geometry.dtype)
+        rows = out[: len(positions) + spare]
         stored = int(np.searchsorted(positions, self.stored))
         slots = self.hot_pool.slot_of[positions[:stored]]
         ranks = np.flatnonzero(slots < 0)
         cold = positions[ranks]
-        cold_rows = torch.empty(len(cold), self.geometry.row_stride, dtype=self.geometry.dtype)
+        # Cold rows go to memory of their own, from which they may be promoted; all cold, straight to their place.
+        direct = len(cold) == len(positions)
+        cold_rows = rows[: len(cold)] if direct else torch.empty_like(rows[: len(cold)])
         ticket = None
         if len(cold):
             ticket = self._csd.read(self.id, cold, cold_rows.view(torch.uint8).numpy())
-        rows = torch.empty(len(positions) + spare, self.geometry.row_stride, dtype=self.geometry.dtype)
         if len(cold) < stored:  # one pass over all ranks, the cold ones overwritten later: cheaper than two lists
             np.maximum(slots, 0, out=slots)
             torch.index_select(self.hot_pool.rows, 0, torch.from_numpy(slots), out=rows[:stored])
         if stored < len(positions):
             newest = torch.from_numpy(positions[stored:] - self.stored)
             torch.index_select(self.device_tier.rows, 0, newest, out=rows[stored : len(positions)])
-        return Fetch(rows, cold, cold_rows, torch.from_numpy(ranks), ticket)
+        return Fetch(rows, cold, cold_rows, None if direct else torch.from_numpy(ranks), ticket)
 
     # ---- who scores what
 
