@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
-
 from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.software import SoftwareDevice
 from hillinfer.kv.geometry import Geometry
@@ -58,7 +57,7 @@ def some_query(seed: int = 0, reduce: str = "max") -> QuantisedQuery:
 
 def open_software(folder, region_tokens=1 << 16):
     return SoftwareDevice(
-        GEOMETRY, folder, create=False, region_tokens=region_tokens, span=lambda name: contextlib.nullcontext()
+        GEOMETRY, folder, create=False, region_tokens=region_tokens, span=lambda _: contextlib.nullcontext()
     )
 
 

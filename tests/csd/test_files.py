@@ -1,4 +1,4 @@
-"""Cold files: private, nameless, gone with the process; folders that cannot serve are said so before anything is lost."""
+"""Cold files: private, nameless, gone with the process; a folder that cannot serve is told before anything is lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from hillinfer.csd.software import files
 from hillinfer.errors import ColdPoolError, ColdPoolFull
 
@@ -98,7 +97,7 @@ def test_a_missing_folder_a_file_and_a_read_only_one(tmp_path):
     assert (tmp_path / "a" / "b").is_dir()
 
 
-def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_written():
     """Root may write anywhere but where the file system itself refuses, as /proc does."""
     with pytest.raises(ColdPoolError, match="cannot write in the cold folder"):
         files.prepare_folder(Path("/proc"), create=False)

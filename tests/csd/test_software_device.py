@@ -6,12 +6,13 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from hillinfer.csd.contract import Run, Stream
 from hillinfer.csd.software import row_log
 from hillinfer.errors import CorruptRecordError, DeviceError
+from hillinfer.kv.keys import ScoringKeys
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from tb import qk_model
 from tests.csd.conftest import GEOMETRY, open_software, some_query
 
@@ -141,9 +142,12 @@ def test_tokens_out_of_order_are_refused(filled):
 def test_more_tokens_than_it_was_opened_for_are_refused(tmp_path, filled):
     filled.append(A, 128)
     small = open_software(tmp_path, region_tokens=64)
-    small.append(A, 0, filled.rows[A][:64], type(filled.keys[A])(filled.keys[A].integers[:64], filled.keys[A].exponents[:1]))
+    keys = filled.keys[A]
+    first = ScoringKeys(keys.integers[:64], keys.exponents[:1])
+    second = ScoringKeys(keys.integers[64:], keys.exponents[1:])
+    small.append(A, 0, filled.rows[A][:64], first)
     with pytest.raises(DeviceError, match="at most 64 tokens"):
-        small.append(A, 64, filled.rows[A][64:], type(filled.keys[A])(filled.keys[A].integers[64:], filled.keys[A].exponents[1:]))
+        small.append(A, 64, filled.rows[A][64:], second)
     small.close()
 
 

@@ -43,7 +43,8 @@ _RUN = """
         run(cache, 4096, 40)
         tiers = cache.stats().tiers
     assert memory.windowed
-    print(memory.peak_bytes() - before, tiers.hot.peak_bytes, tiers.device.peak_bytes, tiers.cold.bytes + tiers.device.bytes)
+    whole = tiers.cold.bytes + tiers.device.bytes
+    print(memory.peak_bytes() - before, tiers.hot.peak_bytes, tiers.device.peak_bytes, whole)
 """
 
 

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-
 from hillinfer.kv import attention
 from hillinfer.kv.attention import attend, merge
 
@@ -18,7 +17,7 @@ def _softmax(query, keys, values, scaling, allowed):
 
 
 @pytest.fixture(params=["flash", "dense"])
-def way(request, monkeypatch):
+def way(request):
     """Both implementations: the CPU kernel, and the plain one that serves other devices."""
     if request.param == "dense":
 

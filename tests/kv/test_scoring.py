@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.query import QuantisedQuery, quantise_query
 from hillinfer.kv.scoring import Scorer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tb import qk_model
 
 
@@ -106,5 +106,6 @@ def test_a_raw_sum_never_saturates(heads):
 
 def test_a_query_of_zeros_scores_zero_everywhere():
     keys = cast_keys(torch.randn(2, 64, 16))
-    query = quantise_query(np.zeros((2, 2, 16), np.float32), 0.25, np.zeros((2, 2), np.float32), keys.exponents[0], "max")
+    zeros = np.zeros((2, 2, 16), np.float32)
+    query = quantise_query(zeros, 0.25, zeros[..., 0], keys.exponents[0], "max")
     assert not Scorer(2, 16).score(keys.integers, keys.exponents, query).any()

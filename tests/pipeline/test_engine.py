@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
-
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.errors import CorruptRecordError, SettingError
 from hillinfer.kv.geometry import Geometry
@@ -16,6 +15,7 @@ from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.query import quantise_query
 from hillinfer.pipeline.engine import Engine
 from hillinfer.policies import HillInfer
+
 from tb import qk_model
 
 SCALING = 0.25
@@ -47,7 +47,8 @@ class Oracle:
         logits = torch.einsum("hgtd,hnd->hgtn", query, self.keys) * SCALING
         logits = logits.masked_fill(~allowed, -torch.inf)
         self.normaliser_of = logits.logsumexp(-1)[:, :, -1].numpy()
-        return torch.einsum("hgtn,hnd->hgtd", logits.softmax(-1), self.values).reshape(heads * group, -1, query.shape[-1])
+        out = torch.einsum("hgtn,hnd->hgtd", logits.softmax(-1), self.values)
+        return out.reshape(heads * group, -1, query.shape[-1])
 
     def add(self, keys, values):
         self.keys, self.values = torch.cat([self.keys, keys], 1), torch.cat([self.values, values], 1)
@@ -78,7 +79,14 @@ class Oracle:
             enabled = np.zeros((heads, group), bool)
             enabled[list(chosen)] = True
             scores = qk_model.scores(
-                quantised.q8, cast.integers, cast.exponents, quantised.m, quantised.r, quantised.o, enabled, quantised.reduce
+                quantised.q8,
+                cast.integers,
+                cast.exponents,
+                quantised.m,
+                quantised.r,
+                quantised.o,
+                enabled,
+                quantised.reduce,
             )
             order = sorted(range(n), key=lambda i: (scores[i], i), reverse=True)
             sets.append(sorted(order[: self.policy.budget(n)]))
@@ -102,9 +110,7 @@ def _engine(tmp_path, geometry, policy, *, hot="20%", device_bytes=None, sequenc
         cold_dir=tmp_path,
         trace=trace,
     )
-    return Engine(
-        geometry, policy, settings, sequences=sequences, max_tokens=1 << 14, device=torch.device("cpu")
-    )
+    return Engine(geometry, policy, settings, sequences=sequences, max_tokens=1 << 14, device=torch.device("cpu"))
 
 
 def _tokens(geometry, count, generator):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from hillinfer import policies
 from hillinfer.errors import SettingError
 from hillinfer.policies import HillInfer

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hillinfer.cli.bench import bench_app
 from hillinfer.cli.console import complain, write_json
 from hillinfer.cli.generate import EPILOG, generate_command
 from hillinfer.cli.models import models_command
@@ -32,6 +33,7 @@ _EPILOG = "\n\n".join(
         "hillinfer generate    [dim]the default model answers about a built-in document[/]",
         'hillinfer generate --prompt-file book.txt --prompt "Who is the narrator?"',
         "hillinfer generate --help    [dim]every option, and why it is there[/]",
+        "hillinfer bench decode    [dim]quality and speed beside the stock cache[/]",
         "hillinfer models    [dim]what --model knows by name[/]",
     ]
 )
@@ -48,6 +50,7 @@ app = typer.Typer(
 )
 app.command("generate", epilog=EPILOG)(generate_command)
 app.command("models")(models_command)
+app.add_typer(bench_app, name="bench")
 
 
 def _show_version(wanted: bool) -> None:
