@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hillinfer.version import __version__
 
 if TYPE_CHECKING:
-    from hillinfer.generate import generate
+    from hillinfer.generation import generate
     from hillinfer.integrations.transformers import HillInferCache
     from hillinfer.policies import HillInfer
 
@@ -16,7 +16,7 @@ __all__ = ["HillInfer", "HillInferCache", "__version__", "generate"]
 _HOMES = {
     "HillInfer": "hillinfer.policies",
     "HillInferCache": "hillinfer.integrations.transformers",
-    "generate": "hillinfer.generate",
+    "generate": "hillinfer.generation",
 }
 
 

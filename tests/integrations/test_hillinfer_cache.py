@@ -9,7 +9,7 @@ import torch
 import transformers
 from hillinfer import HillInfer, HillInferCache
 from hillinfer.errors import ModelError, SettingError
-from hillinfer.generate import cache_keyword
+from hillinfer.generation import cache_keyword
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
 
 from tests.tiny import CASES, tiny

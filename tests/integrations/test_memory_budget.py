@@ -16,7 +16,7 @@ _RUN = """
     sys.path[:0] = [sys.argv[2], sys.argv[2] + "/host"]
     from transformers import LlamaConfig, LlamaForCausalLM
     from hillinfer import HillInferCache
-    from hillinfer.generate import cache_keyword
+    from hillinfer.generation import cache_keyword
     from hillinfer.memory import PeakMemory
 
     config = LlamaConfig(

@@ -436,9 +436,7 @@ def test_tuples_under_min_score_are_left_out() -> None:
     assert (word(data, TRAILER + 12), word(data, TRAILER + 16)) == (7, 4)
 
 
-@pytest.mark.parametrize(
-    ("min_score", "emitted"), [(-(2**31), 3), (-32768, 3), (32767, 1), (32768, 0), (2**31 - 1, 0)]
-)
+@pytest.mark.parametrize(("min_score", "emitted"), [(-(2**31), 3), (-32768, 3), (32767, 1), (32768, 0), (2**31 - 1, 0)])
 def test_min_score_compares_as_32_bits(min_score: int, emitted: int) -> None:
     values = np.array([-32768, 0, 32767], dtype=np.int16)
     [block] = parse_blocks(score_blocks(values, first_token=0, tag=1, min_score=min_score))

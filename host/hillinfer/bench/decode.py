@@ -18,7 +18,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from hillinfer.config import Budget, StoreSettings
-from hillinfer.generate import cache_keyword
+from hillinfer.generation import cache_keyword
 from hillinfer.integrations.transformers import CacheStats, HillInferCache
 from hillinfer.policies import HillInfer, SelectingPolicy
 

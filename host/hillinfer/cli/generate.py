@@ -237,7 +237,7 @@ def generate_command(
     _check_places(policy, trace, cold_dir)
 
     from hillinfer import documents
-    from hillinfer.generate import check_run, generate
+    from hillinfer.generation import check_run, generate
     from hillinfer.models.quiet import quiet
 
     check_run(max_new_tokens, temperature, top_p, prefill_chunk)

@@ -84,16 +84,18 @@ def _anonymous(folder: Path, flags: int) -> int:
 
 
 class ColdFile:
-    """A cold file. ``alignment``: what offsets, lengths and addresses must be multiples of (1 when buffered)."""
+    """A cold file. ``alignment``: what offsets, lengths and addresses must be multiples of when it is direct."""
 
     def __init__(self, folder: Path, *, direct: bool) -> None:
         self.folder = folder
-        self.alignment = 1
+        self.alignment = _ALIGNMENTS[0]
+        self.direct = False
         self.fd = -1
         if direct:
             try:
                 self.fd = _anonymous(folder, os.O_DIRECT)
                 self.alignment = self._probe()
+                self.direct = True
             except OSError as error:
                 if error.errno in _FULL:
                     self.close()
@@ -101,11 +103,6 @@ class ColdFile:
                 self.close()  # no O_DIRECT on this file system (some network and memory ones): the page cache serves
         if self.fd < 0:
             self.fd = _anonymous(folder, 0)
-
-    @property
-    def direct(self) -> bool:
-        """Whether reads and writes bypass the page cache."""
-        return self.alignment > 1
 
     def _probe(self) -> int:
         """The smallest alignment with which the file can be read; raises OSError where none works."""
@@ -143,8 +140,6 @@ class ColdFile:
             if got == 0:
                 break
             done += got
-            if done % self.alignment:
-                break  # the end of the file
         return done
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ written in the wrong place cannot pass for the right one.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -18,24 +19,26 @@ import xxhash
 
 from hillinfer.csd.contract import ReadTicket, Rows
 from hillinfer.csd.software.files import ColdFile, aligned_buffer
-from hillinfer.errors import CorruptRecordError
+from hillinfer.csd.software.reading import open_reader
+from hillinfer.errors import ColdPoolError, CorruptRecordError
 from hillinfer.kv.column import Column
 
-_DEPTH = 16  # reads in flight: where this loop in Python stops gaining (measured: 8: 1.97, 16: 1.74, 32: 2.3 ms / 108)
+_THREADS = 16  # where this loop in Python stops gaining (measured: 8: 1.97, 16: 1.74, 32: 2.3 ms for 108 reads)
 _GAP_BYTES = 4096  # read over a gap this small rather than issue another request
 _PIECE_BYTES = 1 << 19  # split long runs, so that they are read in parallel
 _UNWRITTEN_BYTES = 16 << 20  # write-behind bound: appending waits beyond it
 
 
 class IoPool:
-    """The threads that read and write, shared by all layers, and the bound on what is still unwritten."""
+    """What reads and writes for all layers, and the bound on what is still unwritten."""
 
     def __init__(self) -> None:
-        self.executor = ThreadPoolExecutor(_DEPTH, thread_name_prefix="cold-io")
+        self.executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="cold-io")
+        self.reader = open_reader(self.executor, _THREADS)
         self._room = threading.Condition()
         self._unwritten = 0
         self._failure: BaseException | None = None
-        self._scratch = threading.local()
+        self._spare: list[npt.NDArray[np.uint8]] = []
 
     def write(self, file: ColdFile, data: npt.NDArray[np.uint8], offset: int) -> Future[None]:
         """Write a copy of ``data`` later; raises an earlier write's failure."""
@@ -66,16 +69,20 @@ class IoPool:
             if self._failure is not None:
                 raise self._failure
 
-    def scratch(self, nbytes: int) -> npt.NDArray[np.uint8]:
-        """An aligned buffer of this thread's own."""
-        buffer: npt.NDArray[np.uint8] | None = getattr(self._scratch, "buffer", None)
-        if buffer is None or len(buffer) < nbytes:
-            buffer = aligned_buffer(nbytes)
-            self._scratch.buffer = buffer
-        return buffer[:nbytes]
+    def take(self, nbytes: int) -> npt.NDArray[np.uint8]:
+        """An aligned buffer of at least ``nbytes``, to be given back."""
+        for i, buffer in enumerate(self._spare):
+            if len(buffer) >= nbytes:
+                return self._spare.pop(i)
+        return aligned_buffer(1 << (nbytes - 1).bit_length())
+
+    def give(self, buffer: npt.NDArray[np.uint8]) -> None:
+        """Take a buffer back; the two largest are kept."""
+        self._spare = sorted([*self._spare, buffer], key=len)[-2:]
 
     def close(self) -> None:
         self.executor.shutdown(wait=True, cancel_futures=True)
+        self.reader.close()
 
 
 class RowLog:
@@ -86,7 +93,7 @@ class RowLog:
         self.row_bytes = row_bytes
         self._region = region_tokens * row_bytes
         self.file = ColdFile(folder, direct=True)
-        self._pool = pool
+        self.pool = pool
         self._checksums: dict[int, Column[np.uint32]] = {}
         self._writing: dict[int, list[Future[None]]] = {}
 
@@ -100,42 +107,27 @@ class RowLog:
         offset = sequence * self._region + len(sums) * self.row_bytes
         sums.append(_checksums(rows))
         writing = [write for write in self._writing.get(sequence, ()) if not write.done()]
-        self._writing[sequence] = [*writing, self._pool.write(self.file, rows.reshape(-1), offset)]
+        self._writing[sequence] = [*writing, self.pool.write(self.file, rows.reshape(-1), offset)]
 
     def read(self, sequence: int, positions: npt.NDArray[np.int64], out: Rows) -> ReadTicket:
         """Start reading the rows of ascending positions into out uint8 [n, row_bytes]."""
         for write in self._writing.pop(sequence, ()):  # what was appended must be there to be read
             write.result()
-        jobs = _spread(_runs(positions, self.row_bytes))
-        return _Reading([self._pool.executor.submit(self._read, sequence, positions, out, runs) for runs in jobs])
+        return _RowReading(self, sequence, positions, out)
 
-    def _read(self, sequence: int, positions: npt.NDArray[np.int64], out: Rows, runs: list[tuple[int, int]]) -> None:
-        """Read the runs positions[start:stop] one after the other."""
-        expected = self._checksums[sequence].values
-        base = sequence * self._region
-        align = self.file.alignment
-        for start, stop in runs:
-            wanted = positions[start:stop]
-            first, last = int(wanted[0]), int(wanted[-1])
-            begin = base + first * self.row_bytes
-            end = base + (last + 1) * self.row_bytes
-            window_begin = begin // align * align
-            window = self._pool.scratch(-(-(end - window_begin) // align) * align)
-            if self.file.read(window, window_begin) < end - window_begin:
-                raise self._corrupt(sequence, first, last, "the file is shorter than what was written")
-            rows = window[begin - window_begin : end - window_begin].reshape(-1, self.row_bytes)
-            target = out[start:stop]
-            if last - first + 1 == stop - start:
-                np.copyto(target, rows)
-            else:
-                np.take(rows, wanted - first, axis=0, out=target)
-            found = _checksums(target)
-            wrong = found != expected[wanted]
-            if wrong.any():
-                bad = wanted[wrong]
-                raise self._corrupt(sequence, int(bad[0]), int(bad[-1]), "its checksum does not match")
+    def check(self, sequence: int, positions: npt.NDArray[np.int64], rows: Rows) -> None:
+        """CorruptRecordError unless ``rows`` are what was written at ``positions``."""
+        wrong = _checksums(rows) != self._checksums[sequence].values[positions]
+        if wrong.any():
+            bad = positions[wrong]
+            raise self.corrupt(sequence, int(bad[0]), int(bad[-1]), "its checksum does not match")
 
-    def _corrupt(self, sequence: int, first: int, last: int, why: str) -> CorruptRecordError:
+    def base(self, sequence: int) -> int:
+        """Where a sequence's region begins in the file."""
+        return sequence * self._region
+
+    def corrupt(self, sequence: int, first: int, last: int, why: str) -> CorruptRecordError:
+        """The error for rows that did not come back as written."""
         tokens = f"token {first}" if first == last else f"tokens {first}-{last}"
         return CorruptRecordError(
             f"the cold pool returned wrong data for layer {self.layer}, sequence {sequence}, {tokens}: {why}. "
@@ -146,16 +138,36 @@ class RowLog:
         self.file.close()
 
 
-class _Reading(ReadTicket):
-    def __init__(self, jobs: list[Future[None]]) -> None:
-        self._jobs = jobs
+class _RowReading(ReadTicket):
+    """Rows in flight: runs of them are read as aligned windows into one buffer, then taken apart and checked."""
+
+    def __init__(self, log: RowLog, sequence: int, positions: npt.NDArray[np.int64], out: Rows) -> None:
+        self._log, self._sequence, self._positions, self._out = log, sequence, positions, out
+        align, size, base = log.file.alignment, log.row_bytes, log.base(sequence)
+        edges = _runs(positions, size)
+        first, last = positions[edges[:-1]], positions[edges[1:] - 1]
+        begin = (base + first * size) // align * align
+        length = -(-(base + (last + 1) * size - begin) // align) * align
+        place = np.cumsum(length) - length  # of each window in the buffer
+        counts = np.diff(edges)
+        self._where = base + positions * size + np.repeat(place - begin, counts)  # of each row in the buffer
+        self._buffer = log.pool.take(int(length.sum()))
+        self._reading = log.pool.reader.start(log.file.fd, begin, length, self._buffer)
 
     def wait(self) -> None:
-        failure: BaseException | None = None
-        for job in self._jobs:  # all of them, also after a failure: they write into the caller's memory
-            failure = job.exception() or failure
-        if failure is not None:
-            raise failure
+        log, size = self._log, self._log.row_bytes
+        try:
+            self._reading.wait()
+            grain = math.gcd(size, log.file.alignment)  # every row begins at a multiple of it
+            grains = self._buffer[: len(self._buffer) // grain * grain].reshape(-1, grain)
+            index = self._where[:, None] // grain + np.arange(size // grain)
+            np.take(grains, index, axis=0, out=self._out.reshape(*index.shape, grain), mode="clip")
+        except ColdPoolError as error:
+            first, last = int(self._positions[0]), int(self._positions[-1])
+            raise log.corrupt(self._sequence, first, last, str(error)) from None
+        finally:
+            log.pool.give(self._buffer)
+        log.check(self._sequence, self._positions, self._out)
 
 
 def _checksums(rows: Rows) -> npt.NDArray[np.uint32]:
@@ -164,21 +176,16 @@ def _checksums(rows: Rows) -> npt.NDArray[np.uint32]:
     return np.fromiter((digest(row.data) & 0xFFFFFFFF for row in rows), np.uint32, len(rows))
 
 
-def _runs(positions: npt.NDArray[np.int64], row_bytes: int) -> list[tuple[int, int]]:
-    """Split ascending positions into runs positions[start:stop] that are worth one request each."""
+def _runs(positions: npt.NDArray[np.int64], row_bytes: int) -> npt.NDArray[np.int64]:
+    """Edges of runs positions[edges[i]:edges[i + 1]] that are worth one request each; positions ascend."""
     if not len(positions):
-        return []
+        return np.zeros(1, np.int64)
     gap = 1 + _GAP_BYTES // row_bytes
+    longest = max(1, _PIECE_BYTES // row_bytes)
     cuts = np.flatnonzero(np.diff(positions) > gap) + 1
-    edges = [0, *cuts.tolist(), len(positions)]
-    limit = max(1, _PIECE_BYTES // row_bytes)
-    runs = []
-    for start, stop in itertools.pairwise(edges):
-        for piece in range(start, stop, limit):
-            runs.append((piece, min(piece + limit, stop)))
-    return runs
-
-
-def _spread(runs: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Deal runs out to at most ``_DEPTH`` jobs."""
-    return [runs[i::_DEPTH] for i in range(min(_DEPTH, len(runs)))]
+    edges = np.concatenate([[0], cuts, [len(positions)]])
+    lengths = np.diff(edges)
+    if lengths.max(initial=0) <= longest:
+        return edges
+    pieces = [np.arange(start, stop, longest) for start, stop in itertools.pairwise(edges.tolist())]
+    return np.concatenate([*pieces, edges[-1:]])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from hillinfer.errors import DocumentError, SettingError
-from hillinfer.generate import cache_keyword, generate
+from hillinfer.generation import cache_keyword, generate
 from hillinfer.policies import create
 from hillinfer.report import TierBytes, Tiers
 from transformers import DynamicCache
