@@ -59,7 +59,6 @@ def _cast(keys: torch.Tensor, limit: int) -> tuple[torch.Tensor, npt.NDArray[np.
 
 def exponents_for(largest: npt.NDArray[np.float32], limit: int) -> npt.NDArray[np.int8]:
     """int8 exponents e with largest·2^e ≤ limit, clamped to what the kernel accepts; zeros and infinities are safe."""
-    with np.errstate(divide="ignore"):
-        ratio = limit / np.maximum(largest, np.float32(1e-30))
+    ratio = limit / np.maximum(largest, np.float32(1e-30))
     exponent = np.where(ratio > 0, np.frexp(ratio)[1] - 1, EXPONENT_MIN)
     return np.clip(exponent, EXPONENT_MIN, EXPONENT_MAX).astype(np.int8)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +34,13 @@ class _Work:
     stream: TokenStream
     normaliser: PerHead | None = None
     window: list[tuple[npt.NDArray[np.float32], PerHead]] = field(default_factory=list)
-    behind: Future[None] | None = None
+    behind: Callable[[], None] | None = None
 
     def ready(self) -> TokenStream:
-        """The stream, once what runs behind its last step is done."""
+        """The stream, once what was put off behind its last step is done."""
         if self.behind is not None:
             behind, self.behind = self.behind, None
-            behind.result()
+            behind()
         return self.stream
 
 
@@ -65,8 +66,9 @@ class Engine:
         self.ledger = Ledger()
         self.capacity = Capacity(geometry, sequences, settings.hot_bytes, settings.device_bytes, pinned=policy.budget)
         self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.span)
-        self._evaluator = Evaluator(self.csd, Scorer(geometry.kv_heads, geometry.head_dim), self.ledger, self.trace)
-        self._behind = ThreadPoolExecutor(1, thread_name_prefix="behind-the-step")
+        scorer = Scorer(geometry.kv_heads, geometry.head_dim)
+        self._evaluator = Evaluator(self.csd, scorer, self.ledger, self.trace, self._catch_up)
+        self._behind: list[_Work] = []
         pieces = make_pieces(geometry)
         self._works = {
             Stream(layer, sequence): _Work(
@@ -94,7 +96,7 @@ class Engine:
         self.csd.check_room(tokens, self._sequences)
 
     def stream(self, layer: int, sequence: int) -> TokenStream:
-        """A stream, with nothing running behind it."""
+        """A stream, with nothing left to do behind it."""
         return self._works[Stream(layer, sequence)].ready()
 
     def exact(
@@ -170,7 +172,8 @@ class Engine:
         cold_bytes = len(fetch.cold) * self.geometry.row_bytes
         self.ledger.step(hot=stored - len(fetch.cold), cold=len(fetch.cold), cold_bytes=cold_bytes)
         stream.append(keys, values, decoding=True)
-        work.behind = self._behind.submit(self._settle, stream, selected, fetch)
+        work.behind = partial(self._settle, stream, selected, fetch)
+        self._behind.append(work)
         return out.flatten(0, 1)
 
     def _select(
@@ -193,15 +196,20 @@ class Engine:
         with self.trace.span("place"):
             stream.settle(selected, fetch)
 
-    def settled_ledger(self) -> Ledger:
-        """The counts, with nothing still running behind a step."""
-        for work in self._works.values():
+    def _catch_up(self) -> None:
+        """Do what was put off behind earlier steps; called while the storage device scores."""
+        behind, self._behind = self._behind, []
+        for work in behind:
             work.ready()
+
+    def settled_ledger(self) -> Ledger:
+        """The counts, with nothing left to do behind a step."""
+        self._catch_up()
         return self.ledger
 
     def close(self) -> None:
         """Stop all work and remove every cold file. May be called twice."""
-        self._behind.shutdown(wait=True, cancel_futures=True)
+        self._behind = []
         self.csd.close()
 
 

@@ -6,6 +6,8 @@ and the device tier, the storage device all others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hillinfer.csd.contract import Device
@@ -19,10 +21,16 @@ from hillinfer.store.token_stream import TokenStream
 
 
 class Evaluator:
-    """Scores a stream's tokens against a query, on both sides."""
+    """Scores a stream's tokens against a query, on both sides.
 
-    def __init__(self, csd: Device, scorer: Scorer, ledger: Ledger, trace: Trace) -> None:
+    meanwhile   called when the host has done its share and would only wait for the device
+    """
+
+    def __init__(
+        self, csd: Device, scorer: Scorer, ledger: Ledger, trace: Trace, meanwhile: Callable[[], None]
+    ) -> None:
         self._csd, self._scorer, self._ledger, self._trace = csd, scorer, ledger, trace
+        self._meanwhile = meanwhile
 
     def score(self, stream: TokenStream, queries: list[QuantisedQuery]) -> list[Scores]:
         """Scores int16 [length] for each query. The device works on all of them while the host does its share."""
@@ -32,6 +40,7 @@ class Evaluator:
         results = [np.empty(tiles * TILE, np.int16) for _ in queries]
         with self._trace.span("host score"):
             hosted = [self._host(stream, query, out) for query, out in zip(queries, results, strict=True)]
+        self._meanwhile()
         for ticket, out, scored in zip(tickets, results, hosted, strict=True):
             remote = 0
             with self._trace.span("merge blocks"):

@@ -11,8 +11,8 @@ _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # named from Python 3.11 on
 
 def reserve(rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
     """A tensor [rows, columns] of zeros; a page takes memory only once it has been written."""
-    nbytes = max(rows * columns * dtype.itemsize, 1)
-    memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
     if not rows * columns:
         return torch.empty(rows, columns, dtype=dtype)
+    nbytes = rows * columns * dtype.itemsize
+    memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
     return torch.frombuffer(memory, dtype=dtype, count=rows * columns).view(rows, columns)
