@@ -68,6 +68,10 @@ def default_cold_dir() -> Path:
     return cache_home() / "cold"
 
 
+DEVICES = ("software",)
+"""Storage devices by name; ``csd.registry`` opens them."""
+
+
 @dataclass(frozen=True)
 class StoreSettings:
     """How much each tier may hold, and where the cold pool lies.
@@ -75,7 +79,7 @@ class StoreSettings:
     hot_bytes      DRAM for the hot pool of all layers and sequences together, its scoring copy included.
     device_bytes   memory of the compute device for newly generated tokens; None: 128 tokens per layer and sequence.
     cold_dir       folder of the cold files; None: ``default_cold_dir()``, created when missing.
-    device         the computational storage device that owns the cold pool: ``"software"``.
+    device         the computational storage device that owns the cold pool, one of ``DEVICES``.
     trace          record what ran when (``HillInferCache.trace``); costs a little time per step.
     """
 
@@ -86,6 +90,8 @@ class StoreSettings:
     trace: bool = False
 
     def __post_init__(self) -> None:
+        if self.device not in DEVICES:
+            raise SettingError(f"unknown device {self.device!r}: known are {', '.join(DEVICES)}")
         for name in ("hot_bytes", "device_bytes"):
             budget: Budget | None = getattr(self, name)
             if budget is not None and (budget.nbytes or budget.share or 0) <= 0:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hillinfer.config import default_cold_dir
+from hillinfer.config import DEVICES, default_cold_dir
 from hillinfer.csd.contract import Device, Span
-from hillinfer.errors import SettingError
 from hillinfer.kv.geometry import Geometry
-
-NAMES = ("software",)
 
 
 def open_device(name: str, geometry: Geometry, cold_dir: Path | None, region_tokens: int, span: Span) -> Device:
     """Open the device ``name`` with its cold pool in ``cold_dir`` (None: the default folder, made when missing)."""
-    if name not in NAMES:
-        raise SettingError(f"unknown device {name!r}: known are {', '.join(NAMES)}")
+    assert name in DEVICES
     from hillinfer.csd.software import SoftwareDevice
 
     folder = default_cold_dir() if cold_dir is None else cold_dir
