@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from hillinfer.documents import (
     DEFAULT_DOCUMENT_TOKENS,
     DEFAULT_QUESTION,
@@ -15,7 +16,6 @@ from hillinfer.documents import (
     read_prompt_file,
 )
 from hillinfer.errors import DocumentError
-
 from tests.tiny import BOS, END, SPECIALS, TURN, tiny_tokenizer
 
 ROOM = 100_000
@@ -215,7 +215,8 @@ def test_a_hostile_document_in_the_real_model(real_tokenizer: Any) -> None:
 
 @pytest.fixture(scope="module")
 def real_tokenizer() -> Any:
-    from hillinfer.models import catalogue
     from transformers import AutoTokenizer
+
+    from hillinfer.models import catalogue
 
     return AutoTokenizer.from_pretrained(catalogue()[0].path)

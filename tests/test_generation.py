@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import DynamicCache
+
 from hillinfer.errors import DocumentError, SettingError
 from hillinfer.generation import cache_keyword, generate
 from hillinfer.policies import create
 from hillinfer.report import TierBytes, Tiers
-from transformers import DynamicCache
-
 from tests.tiny import CASES, HEAD_DIM, random_ids, tiny, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from hillinfer import memory
 from hillinfer.memory import PeakMemory
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import BertConfig, BertForMaskedLM
+
 from hillinfer.errors import ModelError
 from hillinfer.models import DEFAULT_MODEL, CatalogueEntry, catalogue, convert, load, prepare, sealed
 from hillinfer.models import catalogue as catalogue_function
 from hillinfer.models.__main__ import main
 from hillinfer.models.quiet import quiet
-from transformers import BertConfig, BertForMaskedLM
-
 from tests.tiny import random_ids, tiny_model_dir
 from tests.tiny_gguf import write_tiny_gguf
 

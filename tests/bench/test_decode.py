@@ -1,9 +1,9 @@
 """The decode benchmark on a tiny model: what it compares, not how fast."""
 
 import torch
+
 from hillinfer.bench import decode
 from hillinfer.policies import HillInfer
-
 from tests.tiny import tiny
 
 

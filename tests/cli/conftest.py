@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import hillinfer
 import pytest
-from hillinfer.cli import run
 
+import hillinfer
+from hillinfer.cli import run
 from tests.tiny import tiny_model_dir
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

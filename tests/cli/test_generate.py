@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
+
 from hillinfer import models
 from hillinfer.cli.progress import PrefillBar
 from hillinfer.report import Report
-from rich.console import Console
 
 TIERS = {"device", "hot", "cold"}
 

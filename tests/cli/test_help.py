@@ -9,6 +9,7 @@ from importlib import metadata
 from typing import Any
 
 import pytest
+
 from hillinfer.version import __version__
 
 PANELS = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
+
 from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.software import SoftwareDevice
 from hillinfer.kv.geometry import Geometry

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hillinfer.csd import abi
-from hillinfer.errors import DeviceError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hillinfer.csd import abi
+from hillinfer.errors import DeviceError
 from tb import qk_model
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from hillinfer.csd.software import files
 from hillinfer.errors import ColdPoolError, ColdPoolFull
 

@@ -7,13 +7,13 @@ import os
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from hillinfer.csd.contract import Run, Stream
 from hillinfer.csd.software import row_log
 from hillinfer.errors import CorruptRecordError, DeviceError
 from hillinfer.kv.keys import ScoringKeys
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from tb import qk_model
 from tests.csd.conftest import GEOMETRY, open_software, some_query
 

@@ -7,11 +7,11 @@ import gc
 import pytest
 import torch
 import transformers
+from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
+
 from hillinfer import HillInfer, HillInferCache
 from hillinfer.errors import ModelError, SettingError
 from hillinfer.generation import cache_keyword
-from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
-
 from tests.tiny import CASES, tiny
 
 NEW = 24

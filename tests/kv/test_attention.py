@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from hillinfer.kv import attention
 from hillinfer.kv.attention import attend, merge
 

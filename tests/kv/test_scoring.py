@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from hillinfer.kv.keys import cast_keys
-from hillinfer.kv.query import QuantisedQuery, quantise_query
-from hillinfer.kv.scoring import Scorer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hillinfer.kv.keys import cast_keys
+from hillinfer.kv.query import QuantisedQuery, quantise_query
+from hillinfer.kv.scoring import Scorer
 from tb import qk_model
 
 

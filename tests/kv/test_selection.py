@@ -1,9 +1,10 @@
 """Top-k of integer scores against a sort."""
 
 import numpy as np
-from hillinfer.kv.selection import holding_mass, top
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hillinfer.kv.selection import holding_mass, top
 
 _scores = st.lists(st.integers(-32768, 32767) | st.integers(-3, 3), min_size=1, max_size=200)
 

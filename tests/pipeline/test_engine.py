@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
+
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.errors import CorruptRecordError, SettingError
 from hillinfer.kv.geometry import Geometry
@@ -15,7 +16,6 @@ from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.query import quantise_query
 from hillinfer.pipeline.engine import Engine
 from hillinfer.policies import HillInfer
-
 from tb import qk_model
 
 SCALING = 0.25

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from hillinfer import policies
 from hillinfer.errors import SettingError
 from hillinfer.policies import HillInfer

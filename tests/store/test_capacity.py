@@ -3,6 +3,7 @@
 import psutil
 import pytest
 import torch
+
 from hillinfer.config import Budget
 from hillinfer.errors import MemoryBudgetError, SettingError
 from hillinfer.kv.geometry import TILE, Geometry

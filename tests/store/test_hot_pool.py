@@ -2,13 +2,14 @@
 
 import numpy as np
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from hillinfer.kv.geometry import TILE, Geometry
 from hillinfer.kv.keys import cast_keys
 from hillinfer.store.device_tier import DeviceTier
 from hillinfer.store.host_tiles import HostTiles
 from hillinfer.store.hot_pool import HotPool
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 GEOMETRY = Geometry(layers=1, kv_heads=2, group=1, head_dim=8, dtype=torch.float32)
 TOKENS = 400

@@ -1,9 +1,10 @@
 """Placement decisions against the plain rules of the paper."""
 
 import numpy as np
-from hillinfer.store.placement import HIT, Placement
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hillinfer.store.placement import HIT, Placement
 
 
 def _placement(counts):
