@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import torch
 
 DEFAULT_DOCUMENT_TOKENS = 6500
-DEFAULT_QUESTION = "According to the text, what are assert statements used for?"
+# The answer stands in the text, near its end, and the default model finds it there.
+DEFAULT_QUESTION = "What is the default behavior for attribute access? Answer in one sentence."
 
 # Stands for the user's turn while the chat template is rendered: no template does more to a turn than trim it.
 _PLACEHOLDER = "\N{OBJECT REPLACEMENT CHARACTER}document-and-question\N{OBJECT REPLACEMENT CHARACTER}"
