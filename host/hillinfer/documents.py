@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import torch
 
 DEFAULT_DOCUMENT_TOKENS = 6500
-# The answer stands in the text, near its end, and the default model finds it there.
-DEFAULT_QUESTION = "What is the default behavior for attribute access? Answer in one sentence."
+# The default model answers it with the sentence that stands near the end, with the full cache and at α = 0.1 alike.
+DEFAULT_QUESTION = "What is the default behavior for attribute access?"
 
 # Stands for the user's turn while the chat template is rendered: no template does more to a turn than trim it.
 _PLACEHOLDER = "\N{OBJECT REPLACEMENT CHARACTER}document-and-question\N{OBJECT REPLACEMENT CHARACTER}"
