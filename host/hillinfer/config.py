@@ -35,6 +35,8 @@ class Budget:
         """Read ``"20%"`` (share of the KV), ``"512MiB"``, ``"1.5GB"`` or a plain number of bytes."""
         if isinstance(text, Budget):
             return text
+        if isinstance(text, float):
+            raise SettingError(f"cannot read the number {text!r} as a size: a share of the KV is written '20%'")
         match = _AMOUNT.fullmatch(str(text))
         unit = match.group(2).lower() if match else None
         if match is None or (unit != "%" and unit not in _UNITS):
@@ -77,7 +79,8 @@ class StoreSettings:
     """How much each tier may hold, and where the cold pool lies.
 
     hot_bytes      DRAM for the hot pool of all layers and sequences together, its scoring copy included.
-    device_bytes   memory of the compute device for newly generated tokens; None: 128 tokens per layer and sequence.
+    device_bytes   memory of the compute device for newly generated tokens, a number of bytes; None: 128 tokens per
+                   layer and sequence.
     cold_dir       folder of the cold files; None: ``default_cold_dir()``, created when missing.
     device         the computational storage device that owns the cold pool, one of ``DEVICES``.
     trace          record what ran when (``HillInferCache.trace``); costs a little time per step.
@@ -96,3 +99,5 @@ class StoreSettings:
             budget: Budget | None = getattr(self, name)
             if budget is not None and (budget.nbytes or budget.share or 0) <= 0:
                 raise SettingError(f"{name} must be positive: the hot pool holds at least the tokens in flight")
+        if self.device_bytes is not None and self.device_bytes.nbytes is None:
+            raise SettingError("device_bytes is a number of bytes (512MiB), not a share: the newest tokens stay few")

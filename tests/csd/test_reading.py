@@ -66,4 +66,5 @@ def test_beyond_the_end_and_on_a_file_that_is_gone(reader, file):
 def test_a_kernel_without_aio_is_served_by_threads(monkeypatch):
     monkeypatch.setattr(reading, "_CALLS", {})
     with ThreadPoolExecutor(1) as threads:
-        assert isinstance(reading.open_reader(threads, 1), reading.ThreadReader)
+        otherwise = reading.ThreadReader(threads, 1)
+        assert reading.open_reader(otherwise) is otherwise

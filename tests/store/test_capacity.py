@@ -13,7 +13,11 @@ GEOMETRY = Geometry(layers=4, kv_heads=2, group=3, head_dim=64, dtype=torch.floa
 
 
 def _capacity(hot, device=None, sequences=2):
-    return Capacity(GEOMETRY, sequences, Budget.parse(hot), device and Budget.parse(device), lambda n: n // 10)
+    return Capacity(GEOMETRY, sequences, Budget.parse(hot), device, lambda n: n // 10)
+
+
+def _tenth(tokens):
+    return tokens // 10
 
 
 @pytest.mark.parametrize("hot", ["5%", "20%", "100%", "3MiB", "64KiB"])
@@ -31,17 +35,39 @@ def test_what_fits_in_the_room_fits_in_the_budget(hot, tokens):
 
 def test_errors_name_the_least_that_works():
     with pytest.raises(MemoryBudgetError, match=r"the least that works here is 512000 bytes \(--hot-bytes 512000\)"):
-        _capacity("100KB").check(10_000, 1000)
-    _capacity(512_000).check(10_000, 1000)
-    least = 8 * TILE * GEOMETRY.row_bytes
+        _capacity("100KB").check(10_000, _tenth)
+    _capacity(512_000).check(10_000, _tenth)
+    least = 8 * TILE * (GEOMETRY.row_bytes + GEOMETRY.score_key_bytes)
     with pytest.raises(MemoryBudgetError, match=f"--device-bytes {least}"):
-        _capacity("20%", device=least - 1).check(10_000, 1000)
-    _capacity("20%", device=least).check(10_000, 1000)
+        _capacity("20%", device=least - 1).check(10_000, _tenth)
+    _capacity("20%", device=least).check(10_000, _tenth)
 
 
 def test_more_than_the_machine_has():
-    with pytest.raises(MemoryBudgetError, match="this machine has"):
-        _capacity(psutil.virtual_memory().total + 1).check(1000, 100)
+    more = psutil.virtual_memory().total + 1
+    with pytest.raises(MemoryBudgetError, match=r"hot_bytes is .* this machine has"):
+        _capacity(more).check(1000, _tenth)
+    with pytest.raises(MemoryBudgetError, match=r"device_bytes is .* this machine has"):
+        _capacity("20%", device=more).check(1000, _tenth)
+
+
+@pytest.mark.parametrize("hot", ["64MiB", "3MB", "20%"])
+def test_the_rows_reserved_are_enough_at_every_length(hot):
+    """A budget in bytes allows a short context more rows than a long one, which pins more and scores more tiles."""
+    capacity = _capacity(hot)
+    most = capacity.most_rows(1 << 20)
+    assert max(min(capacity.room(tokens).rows, tokens) for tokens in range(0, 1 << 20, 4093)) <= most
+
+
+def test_a_short_context_is_judged_like_one_of_a_thousand_tokens():
+    verdicts = []
+    for tokens in (10, 500, 1000, 1025, 5000):
+        try:
+            _capacity("1%", sequences=1).check(tokens, _tenth)
+            verdicts.append(True)
+        except MemoryBudgetError:
+            verdicts.append(False)
+    assert len(set(verdicts)) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,15 @@
 How the two meet: a model's attention calls ``cache.update(k, v, layer)`` and hands what it returns to the attention
 function. Here ``update`` returns the new keys themselves, marked with the layer that is to serve them, and the
 attention function, which sees the query too, lets that layer attend. Unmarked keys (other caches, sliding-window
-layers) get the stock attention, so that a model set to ``hillinfer`` still works with any cache.
+layers) get the stock attention, so that a model set to ``hillinfer`` still works with transformers' own caches.
+
+A step that fails halfway (a full disk, Ctrl-C) leaves some layers with a token that others lack. Such a cache refuses
+to go on until ``reset``: an error is better than a wrong token.
 """
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +27,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from hillinfer.config import Budget, StoreSettings
-from hillinfer.errors import ModelError, SettingError
+from hillinfer.errors import HillInferError, ModelError, SettingError
 from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.engine import Engine
 from hillinfer.pipeline.trace import Trace
@@ -32,6 +36,7 @@ from hillinfer.report import Tiers
 
 NAME = "hillinfer"
 _MARK = "_hillinfer_layer"
+_LOOK_AHEAD = 256  # tokens between two looks at budgets and disk, where nobody said how many to expect
 _MIN_REGION = 1 << 20  # tokens: address space of a sparse file, not memory
 _UNSUPPORTED = ("softcap", "s_aux", "position_bias")  # arguments that change what attention computes
 
@@ -56,8 +61,10 @@ class HillInferCache(Cache):
     device_bytes    budget of the newest tokens on the compute device; None: 128 tokens per layer and sequence
     cold_dir        folder of the cold files (mode 0600, without a name, gone with the process); None: the cache folder
     device          the storage device that owns the cold pool: "software"
-    store           all four as one object, instead
-    prompt_length   while fewer tokens are cached, attention is exact even one token at a time (chunked prefill)
+    trace           record what ran when, see ``trace``
+    store           these five as one object, instead
+    prompt_length   tokens of the prompt, padding included: while fewer are cached, attention is exact. Needed only when
+                    a prompt is fed in chunks of which one is a single token, which looks like decoding otherwise
 
     Raises ModelError for a model it cannot serve, SettingError for settings out of range, ColdPoolError for a cold
     folder that cannot be used. ``close`` frees everything; a cache that is dropped or a process that dies leaves
@@ -76,6 +83,7 @@ class HillInferCache(Cache):
         device: str | None = None,
         trace: bool = False,
         store: StoreSettings | None = None,
+        prompt_length: int = 0,
     ) -> None:
         if policy is not None and alpha is not None:
             raise SettingError("give alpha, or a policy that has its own: not both")
@@ -83,9 +91,9 @@ class HillInferCache(Cache):
             policy = HillInfer() if alpha is None else HillInfer(alpha=alpha)
         if not isinstance(policy, SelectingPolicy):
             raise SettingError(f"the policy {policy.name!r} does not select tokens: use transformers' DynamicCache")
-        given = (hot_bytes, device_bytes, cold_dir, device)
+        given = (hot_bytes, device_bytes, cold_dir, device, trace or None)
         if store is not None and any(value is not None for value in given):
-            raise SettingError("give store, or its fields (hot_bytes, device_bytes, cold_dir, device): not both")
+            raise SettingError("give store, or its fields (hot_bytes, device_bytes, cold_dir, device, trace): not both")
         if store is None:
             store = StoreSettings(
                 hot_bytes=Budget.parse(hot_bytes if hot_bytes is not None else "20%"),
@@ -95,21 +103,24 @@ class HillInferCache(Cache):
                 trace=trace,
             )
         _check_model(model)
+        self._config = model.config
         config = model.config.get_text_config(decoder=True)
-        layers: list[Any] = list(DynamicCache(config=config).layers)
+        layers: list[Any] = list(DynamicCache(config=model.config).layers)
         full = [i for i, layer in enumerate(layers) if type(layer) is DynamicLayer]
         if not full:
             raise ModelError(
                 f"{_name(model)} has no full-attention layer (its layers all have a window or a state of fixed size): "
                 "its cache does not grow, use it with transformers' DynamicCache"
             )
-        self._geometry = _geometry(config, len(full), model.dtype)
+        self._geometry = _geometry(model, len(full))
         self._max_tokens = max(getattr(config, "max_position_embeddings", 0) or 0, _MIN_REGION)
         self._policy, self._store, self._model_device = policy, store, model.device
         self._engine: Engine | None = None
-        self._expected: int | None = None
+        self._expected = 0
         self._closed = False
-        self.prompt_length = 0
+        self._failure: BaseException | None = None
+        self._history: torch.Tensor | None = None
+        self.prompt_length = prompt_length
         for engine_layer, index in enumerate(full):
             layers[index] = HillInferLayer(self, engine_layer)
         super().__init__(layers=layers)
@@ -117,13 +128,18 @@ class HillInferCache(Cache):
 
     def expect(self, total_tokens: int, sequences: int = 1) -> None:
         """Check budgets, memory and disk for ``total_tokens`` per sequence before anything is computed."""
-        self._expected = total_tokens
         self.engine(sequences).expect(total_tokens)
+        self._expected = total_tokens
 
     def engine(self, sequences: int) -> Engine:
         """The engine for a batch of ``sequences``, made when first needed."""
         if self._closed:
             raise SettingError("this HillInferCache is closed: make a new one")
+        if self._failure is not None:
+            raise HillInferError(
+                "an earlier step with this cache did not finish, so its layers hold different tokens: "
+                f"call reset(), or make a new one (it ended with {type(self._failure).__name__}: {self._failure})"
+            )
         if self._engine is None:
             with torch.inference_mode(False):  # its tensors outlive the caller's mode, whichever that is
                 self._engine = Engine(
@@ -164,9 +180,34 @@ class HillInferCache(Cache):
         if self._engine is not None:
             self._engine.close()
             self._engine = None
-        self.prompt_length = 0
-        for layer in self.layers:
-            layer.reset()
+        self.prompt_length = self._expected = 0
+        self._failure = self._history = None
+        for index, fresh in enumerate(DynamicCache(config=self._config).layers):
+            if isinstance(self.layers[index], HillInferLayer):
+                self.layers[index].reset()
+            else:  # before 5.24 some layers only zero what they hold, and stay of one batch size
+                self.layers[index] = fresh
+
+    def check_whole(self) -> None:
+        """Note a forward pass that was cut short: some layers have seen tokens that others have not."""
+        seen = {layer.get_seq_length() for layer in self.layers if hasattr(layer, "get_seq_length")}
+        if len(seen) > 1 and self._failure is None:
+            self._failure = RuntimeError("a forward pass was cut short")
+
+    def check_history(self, mask: torch.Tensor | None, slots: int, length: int, sequences: int) -> None:
+        """ModelError if a mask bool [B, slots + length] hides, or shows, other cached tokens than when they came."""
+        if mask is None and self._history is None:
+            return
+        if mask is None:
+            mask = torch.ones(sequences, slots + length, dtype=torch.bool)
+        mask = mask[:, : slots + length].cpu()
+        before = torch.ones(sequences, slots, dtype=torch.bool) if self._history is None else self._history
+        if not torch.equal(mask[:, :slots], before):
+            raise ModelError(
+                "the attention mask differs for tokens that are already cached: HillInfer drops padding when it comes, "
+                "so a token stays visible, or stays hidden"
+            )
+        self._history = mask
 
     def close(self) -> None:
         """Free memory and remove every cold file. May be called twice."""
@@ -191,9 +232,16 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
 
     def __init__(self, cache: HillInferCache, layer: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._cache, self._layer = cache, layer
+        self._owner = weakref.ref(cache)  # no cycle: a cache that is dropped is freed at once, its files with it
+        self._layer = layer
         self._slots = 0
         self._pending = 0
+
+    @property
+    def _cache(self) -> HillInferCache:
+        cache = self._owner()
+        assert cache is not None, "a layer lives in its cache"
+        return cache
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         """Nothing to allocate: the engine grows as tokens come."""
@@ -211,8 +259,14 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
                 f"this model's keys {tuple(key_states.shape)} and values {tuple(value_states.shape)} are not of one "
                 f"shape with {geometry.kv_heads} heads of {geometry.head_dim}: such models are not supported yet"
             )
+        if not key_states.dtype == value_states.dtype == geometry.dtype:
+            raise ModelError(
+                f"this model computes values in {value_states.dtype} though it is of {geometry.dtype}: "
+                "load it in one dtype, without autocast"
+            )
         if key_states.requires_grad:
             raise ModelError("HillInfer serves inference only: call the model under torch.inference_mode()")
+        self._cache.engine(key_states.shape[0])  # the batch is the one this cache holds, and the cache is whole
         self.is_initialized = True
         self._pending = key_states.shape[2]
         key_states = key_states.detach()  # a tensor of our own to mark
@@ -220,8 +274,8 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
         return key_states, value_states
 
     def _check_attended(self) -> None:
-        if self._pending:
-            self._pending = 0
+        pending, self._pending = self._pending, 0
+        if pending and self._cache._failure is None:
             raise ModelError(
                 "this model's attention did not take the keys its cache returned, so HillInfer cannot serve it. "
                 "Check that model.config._attn_implementation is still 'hillinfer'"
@@ -232,15 +286,39 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
         query: torch.Tensor,
         keys: torch.Tensor,
         values: torch.Tensor,
-        valid: torch.Tensor | None,
+        mask: torch.Tensor | None,
         scaling: float,
     ) -> torch.Tensor:
-        """Attention [B, T, H·G, d] of query [B, H·G, T, d]; ``valid`` bool [B, T]: which tokens are not padding."""
-        batch, _, length, _ = query.shape
-        engine = self._cache.engine(batch)
-        if self._cache._expected is None and self._slots == 0:
-            engine.expect(length)
-        exact = length > 1 or self._slots < self._cache.prompt_length
+        """Attention [B, T, H·G, d] of query [B, H·G, T, d]; ``mask`` bool [B, slots]: which tokens are not padding."""
+        cache, length = self._cache, query.shape[2]
+        if self._pending != length:
+            raise ModelError("this model attends to one layer's keys more than once: such models are not supported yet")
+        try:
+            out = self._attend(query, keys, values, mask, scaling)
+        except BaseException as error:
+            cache._failure = error
+            raise
+        self._slots += length
+        self._pending = 0
+        return out.transpose(1, 2)
+
+    def _attend(
+        self,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        mask: torch.Tensor | None,
+        scaling: float,
+    ) -> torch.Tensor:
+        cache, (batch, _, length, _) = self._cache, query.shape
+        engine, total = cache.engine(batch), self._slots + length
+        if self._layer == 0:
+            cache.check_history(mask, self._slots, length, batch)
+            if total > cache._expected:  # nobody said how long it will be: look ahead a little
+                engine.expect(total)
+                cache._expected = total + _LOOK_AHEAD
+        valid = None if mask is None else mask[:, self._slots : total]
+        exact = length > 1 or self._slots < cache.prompt_length
         run = engine.exact if exact else engine.decode
         with torch.inference_mode(False), torch.no_grad():
             out = torch.zeros_like(query)  # what padding attends to does not matter, but must be a number
@@ -249,16 +327,17 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
                 q, k, v = query[b, :, index], keys[b, :, index], values[b, :, index]
                 if q.shape[1]:
                     out[b, :, index] = run(self._layer, b, q, k, v, scaling)
-        self._slots += length
-        self._pending = 0
-        return out.transpose(1, 2)
+        return out
 
     def get_seq_length(self) -> int:
         return self._slots
 
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+    def get_mask_sizes(self, query_length: int | torch.Tensor) -> tuple[int, int]:
+        """Tokens seen and coming, asked for when a forward pass begins; early 5.x gives the new positions instead."""
         self._check_attended()
-        return self._slots + query_length, 0
+        self._cache.check_whole()
+        length = query_length if isinstance(query_length, int) else query_length.shape[0]
+        return self._slots + length, 0
 
     def get_max_length(self) -> int:
         return -1
@@ -296,35 +375,44 @@ def _attention(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The attention function "hillinfer". query [B, H·G, T, d] → [B, T, H·G, d]."""
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    for name in _UNSUPPORTED:
+        if kwargs.get(name) is not None:
+            raise ModelError(f"this model's attention uses {name!r}, which HillInfer does not support yet")
     layer: HillInferLayer | None = getattr(key, _MARK, None)
-    length = query.shape[2]
     if layer is None:
-        mask = _stock_mask(attention_mask, length, key.shape[2], query.device)
+        mask = _stock_mask(attention_mask, query.shape[2], key.shape[2], query.device)
         out: tuple[torch.Tensor, torch.Tensor | None] = sdpa_attention_forward(
             module, query, key, value, mask, dropout=dropout, scaling=scaling, **kwargs
         )
         return out
-    for name in _UNSUPPORTED:
-        if kwargs.get(name) is not None:
-            raise ModelError(f"this model's attention uses {name!r}, which HillInfer does not support yet")
     if attention_mask is not None and attention_mask.dim() != 2:
         raise ModelError("HillInfer takes a 2D attention mask (padding) only, not one per query and key")
-    valid = None if attention_mask is None else attention_mask[:, attention_mask.shape[1] - length :]
-    return layer.attend(query, key, value, valid, scaling), None
+    return layer.attend(query, key, value, attention_mask, scaling), None
 
 
 def _mask(*, attention_mask: torch.Tensor | None = None, **kwargs: Any) -> torch.Tensor | None:
     """The mask function "hillinfer": of plain causal attention only the padding is passed on, bool [B, kv] or None.
 
-    Everything else (sliding windows, chunks, overlays) is transformers' own boolean mask.
+    Everything else (sliding windows, chunks, overlays, caches of a fixed size) is transformers' own boolean mask.
     """
-    plain = kwargs.get("local_size") is None and not kwargs.get("use_vmap") and kwargs.get("allow_is_causal_skip", True)
-    if not plain:
+    if not _grows(kwargs):
+        kwargs["allow_is_causal_skip"] = False  # None is for what is causal up to the last key
+    plain = kwargs.get("local_size") is None and not kwargs.get("use_vmap")
+    if not plain or not kwargs.get("allow_is_causal_skip", True):
         mask: torch.Tensor | None = sdpa_mask(attention_mask=attention_mask, **kwargs)
         return mask
     if attention_mask is None or bool(attention_mask.all()):
         return None
     return attention_mask.bool()
+
+
+def _grows(kwargs: dict[str, Any]) -> bool:
+    """Whether a cache holds just the tokens so far: early 5.x tells the new positions, later ones offset and length."""
+    end = int(kwargs["kv_length"]) + int(kwargs.get("kv_offset", 0))
+    if "cache_position" in kwargs:
+        return int(kwargs["cache_position"][-1]) + 1 == end
+    offset = kwargs.get("q_offset", 0)
+    return isinstance(offset, int) and offset + int(kwargs["q_length"]) == end
 
 
 def _stock_mask(mask: torch.Tensor | None, length: int, total: int, device: torch.device) -> torch.Tensor | None:
@@ -337,23 +425,32 @@ def _stock_mask(mask: torch.Tensor | None, length: int, total: int, device: torc
 
 
 def _check_model(model: PreTrainedModel) -> None:
+    name, config = _name(model), model.config.get_text_config(decoder=True)
     if getattr(model.config, "is_encoder_decoder", False):
-        raise ModelError(f"{_name(model)} is an encoder-decoder: HillInfer serves causal (decoder-only) models")
+        raise ModelError(f"{name} is an encoder-decoder: HillInfer serves causal (decoder-only) models")
     if not model.can_generate():
-        raise ModelError(f"{_name(model)} does not generate text: load it as AutoModelForCausalLM")
+        raise ModelError(f"{name} does not generate text: load it as AutoModelForCausalLM")
     if not getattr(model, "_supports_attention_backend", False):
-        raise ModelError(f"{_name(model)} does not let its attention be replaced, so HillInfer cannot serve it")
+        raise ModelError(f"{name} does not let its attention be replaced, so HillInfer cannot serve it")
+    if getattr(config, "num_kv_shared_layers", 0):
+        raise ModelError(f"{name} shares keys and values between layers, which HillInfer does not support yet")
+    if getattr(config, "attn_logit_softcapping", None):
+        raise ModelError(f"{name} caps its attention logits, which HillInfer does not support yet")
 
 
 def _name(model: PreTrainedModel) -> str:
-    return f"{type(model).__name__}"
+    return type(model).__name__
 
 
-def _geometry(config: Any, layers: int, dtype: torch.dtype) -> Geometry:
-    heads = config.num_attention_heads
-    kv_heads = getattr(config, "num_key_value_heads", None) or heads
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-    return Geometry(layers, kv_heads, heads // kv_heads, head_dim, dtype)
+def _geometry(model: PreTrainedModel, layers: int) -> Geometry:
+    config = model.config.get_text_config(decoder=True)
+    try:
+        heads = config.num_attention_heads
+        kv_heads = getattr(config, "num_key_value_heads", None) or heads
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    except (AttributeError, ValueError) as error:
+        raise ModelError(f"{_name(model)} does not have one shape of heads: not supported yet ({error})") from None
+    return Geometry(layers, kv_heads, heads // kv_heads, head_dim, model.dtype)
 
 
 AttentionInterface.register(NAME, _attention)

@@ -51,7 +51,7 @@ def _attend_dense(
     bias: torch.Tensor | None,
 ) -> Partial:
     """The same in plain operations, for devices without a kernel that returns the log-sum-exp."""
-    logits = torch.matmul(query, keys[:, None].transpose(-1, -2)).float() * scaling
+    logits = torch.matmul(query.float() * scaling, keys[:, None].transpose(-1, -2).float())
     if bias is not None:
         logits = logits + bias
     if causal:

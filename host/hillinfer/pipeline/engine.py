@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +14,7 @@ import torch
 from hillinfer.config import StoreSettings
 from hillinfer.csd.contract import Stream
 from hillinfer.csd.registry import open_device
+from hillinfer.errors import DeviceError
 from hillinfer.kv.attention import Partial, attend, merge
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.scoring import Scorer
@@ -24,6 +26,7 @@ from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import Ledger
 from hillinfer.store.token_stream import Fetch, TokenStream, make_pieces
 
+_KEY_FORMAT = "int8"
 _WINDOW = 16  # last queries of a prompt, whose selections stand for the history that a fresh hit-rate table lacks
 
 
@@ -64,36 +67,47 @@ class Engine:
         self.geometry, self.policy, self.settings = geometry, policy, settings
         self.trace = Trace(enabled=settings.trace)
         self.ledger = Ledger()
-        self.capacity = Capacity(geometry, sequences, settings.hot_bytes, settings.device_bytes, pinned=policy.budget)
+        newest = settings.device_bytes
+        self.capacity = Capacity(
+            geometry, sequences, settings.hot_bytes, newest.nbytes if newest else None, pinned=policy.budget
+        )
+        self.capacity.check(0, self._working_set)  # before memory is reserved
         self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.span)
-        scorer = Scorer(geometry.kv_heads, geometry.head_dim)
-        self._evaluator = Evaluator(self.csd, scorer, self.ledger, self.trace, self._catch_up)
-        self._behind: list[_Work] = []
-        pieces = make_pieces(geometry)
-        self._works = {
-            Stream(layer, sequence): _Work(
-                TokenStream(
-                    Stream(layer, sequence),
-                    geometry,
-                    self.csd,
-                    self.capacity,
-                    self.ledger,
-                    reserve_tokens=max_tokens,
-                    key_format="int8",
-                    device=device,
-                    pieces=pieces,
+        try:
+            if _KEY_FORMAT not in self.csd.capabilities.key_formats:
+                raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
+            scorer = Scorer(geometry.kv_heads, geometry.head_dim)
+            self._evaluator = Evaluator(self.csd, scorer, self.ledger, self.trace)
+            self._behind: list[_Work] = []
+            pieces = make_pieces(geometry)
+            self._works = {
+                stream: _Work(
+                    TokenStream(
+                        stream,
+                        geometry,
+                        self.csd,
+                        self.capacity,
+                        self.ledger,
+                        reserve_tokens=max_tokens,
+                        key_format=_KEY_FORMAT,
+                        device=device,
+                        pieces=pieces,
+                    )
                 )
-            )
-            for layer in range(geometry.layers)
-            for sequence in range(sequences)
-        }
-        self._sequences = sequences
+                for stream in map(Stream._make, itertools.product(range(geometry.layers), range(sequences)))
+            }
+        except BaseException:
+            self.csd.close()
+            raise
 
     def expect(self, tokens: int) -> None:
         """Check, before anything is computed, that ``tokens`` per sequence fit the budgets and the cold folder."""
-        selected = 0 if self.policy.exact(tokens) else self.policy.budget(tokens)  # exact attention goes piece by piece
-        self.capacity.check(tokens, selected)
-        self.csd.check_room(tokens, self._sequences)
+        self.capacity.check(tokens, self._working_set)
+        self.csd.check_room(tokens, self.capacity.sequences)
+
+    def _working_set(self, tokens: int) -> int:
+        """Rows of a stream brought together at once; exact attention goes piece by piece."""
+        return 0 if self.policy.exact(tokens) else self.policy.budget(tokens)
 
     def stream(self, layer: int, sequence: int) -> TokenStream:
         """A stream, with nothing left to do behind it."""
@@ -165,36 +179,38 @@ class Engine:
         with self.trace.span("wait for cold rows"):
             rows = fetch.wait().to(query.device)
         with self.trace.span("attend"):
-            mask = _head_mask(sets, selected) if len(sets) > 1 else None
+            mask = _head_mask(sets, selected).to(query.device) if len(sets) > 1 else None
             out, lse = attend(grouped, *self.geometry.unpack_rows(rows), scaling, mask=mask)
         work.normaliser = self.policy.observe(work.normaliser, lse[:, :, 0].float().cpu().numpy())
         stored = int(np.searchsorted(selected, stream.stored))
         cold_bytes = len(fetch.cold) * self.geometry.row_bytes
         self.ledger.step(hot=stored - len(fetch.cold), cold=len(fetch.cold), cold_bytes=cold_bytes)
         stream.append(keys, values, decoding=True)
-        work.behind = partial(self._settle, stream, selected, fetch)
+        work.behind = partial(_settle, self.trace, stream, selected, fetch)  # no reference to self: no cycle
         self._behind.append(work)
         return out.flatten(0, 1)
 
     def _select(
-        self, work: _Work, query: npt.NDArray[np.float32], normaliser: PerHead, scaling: float
+        self,
+        work: _Work,
+        query: npt.NDArray[np.float32],
+        normaliser: PerHead,
+        scaling: float,
+        *,
+        count: bool = True,
     ) -> list[Positions]:
         stream = work.stream
         queries = self.policy.queries(query, scaling, normaliser, stream.lowest_exponent)
         with self.trace.span("evaluate"):
-            scores = self._evaluator.score(stream, queries)
+            scores = self._evaluator.score(stream, queries, self._catch_up, count=count)
         with self.trace.span("select"):
             return self.policy.select(scores)
 
     def _seed(self, work: _Work, scaling: float) -> None:
         """Before the first step after a prompt: let its last queries fill the hit-rate table and the hot pool."""
         window, work.window = work.window, []
-        sets = [self._select(work, query, normaliser, scaling) for query, normaliser in window]
+        sets = [self._select(work, query, normaliser, scaling, count=False) for query, normaliser in window]
         work.stream.seed([np.unique(np.concatenate(each)) for each in sets])
-
-    def _settle(self, stream: TokenStream, selected: Positions, fetch: Fetch) -> None:
-        with self.trace.span("place"):
-            stream.settle(selected, fetch)
 
     def _catch_up(self) -> None:
         """Do what was put off behind earlier steps; called while the storage device scores."""
@@ -209,8 +225,13 @@ class Engine:
 
     def close(self) -> None:
         """Stop all work and remove every cold file. May be called twice."""
-        self._behind = []
+        self._behind, self._works = [], {}
         self.csd.close()
+
+
+def _settle(trace: Trace, stream: TokenStream, selected: Positions, fetch: Fetch) -> None:
+    with trace.span("place"):
+        stream.settle(selected, fetch)
 
 
 def _head_mask(sets: list[Positions], selected: Positions) -> torch.Tensor:

@@ -6,11 +6,13 @@ and the device tier, the storage device all others.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 
-from hillinfer.csd.contract import Device
+from hillinfer.csd.contract import Device, Run, ScoreTicket
+from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import BLOCK, TILE
 from hillinfer.kv.query import QuantisedQuery
 from hillinfer.kv.scoring import Scorer
@@ -21,34 +23,45 @@ from hillinfer.store.token_stream import TokenStream
 
 
 class Evaluator:
-    """Scores a stream's tokens against a query, on both sides.
+    """Scores a stream's tokens against queries, on both sides."""
 
-    meanwhile   called when the host has done its share and would only wait for the device
-    """
-
-    def __init__(
-        self, csd: Device, scorer: Scorer, ledger: Ledger, trace: Trace, meanwhile: Callable[[], None]
-    ) -> None:
+    def __init__(self, csd: Device, scorer: Scorer, ledger: Ledger, trace: Trace) -> None:
         self._csd, self._scorer, self._ledger, self._trace = csd, scorer, ledger, trace
-        self._meanwhile = meanwhile
 
-    def score(self, stream: TokenStream, queries: list[QuantisedQuery]) -> list[Scores]:
-        """Scores int16 [length] for each query. The device works on all of them while the host does its share."""
+    def score(
+        self,
+        stream: TokenStream,
+        queries: list[QuantisedQuery],
+        meanwhile: Callable[[], None],
+        *,
+        count: bool = True,
+    ) -> list[Scores]:
+        """Scores int16 [length] for each query. The device works on all of them while the host does its share.
+
+        meanwhile   called when the host has done its share and would only wait for the device
+        count       whether the ledger counts it: what seeds the placement is no decode step
+        """
         runs = stream.device_runs()
-        tickets = [self._csd.submit(stream.id, query, runs) if runs else None for query in queries]
-        tiles = -(-stream.length // TILE)
-        results = [np.empty(tiles * TILE, np.int16) for _ in queries]
-        with self._trace.span("host score"):
-            hosted = [self._host(stream, query, out) for query, out in zip(queries, results, strict=True)]
-        self._meanwhile()
-        for ticket, out, scored in zip(tickets, results, hosted, strict=True):
-            remote = 0
-            with self._trace.span("merge blocks"):
-                for block in ticket or ():
-                    out[block.positions] = block.scores
-                    remote += block.scanned
-            assert scored + remote == stream.length, "a token was scored twice, or not at all"
-            self._ledger.scored(host=scored, device=remote)
+        tickets = [self._csd.submit(stream.id, query, runs) for query in queries] if runs else []
+        try:
+            tiles = -(-stream.length // TILE)
+            results = [np.empty(tiles * TILE, np.int16) for _ in queries]
+            with self._trace.span("host score"):
+                hosted = [self._host(stream, query, out) for query, out in zip(queries, results, strict=True)]
+            meanwhile()
+            for ticket, out in zip(tickets, results, strict=False):
+                with self._trace.span("merge blocks"):
+                    _merge(ticket, runs, out)
+        except BaseException:
+            for ticket in tickets:
+                ticket.cancel()
+            raise
+        remote = sum(run.tokens for run in runs)
+        if any(scored + remote != stream.length for scored in hosted):
+            raise DeviceError(f"{stream.id}: host and device own {hosted[0] + remote} of {stream.length} tokens")
+        if count:
+            for scored in hosted:
+                self._ledger.scored(host=scored, device=remote)
         return [out[: stream.length] for out in results]
 
     def _host(self, stream: TokenStream, query: QuantisedQuery, out: Scores) -> int:
@@ -66,3 +79,18 @@ class Evaluator:
             out[stream.stored + start : stream.stored + start + len(scores)] = scores
             scored += len(scores)
         return scored
+
+
+def _merge(ticket: ScoreTicket, runs: list[Run], out: Scores) -> None:
+    """Put the Score Blocks of ``runs`` where they belong, as they arrive; DeviceError for one that is out of place."""
+    expected = [
+        (first, min(BLOCK, run.first + run.tokens - first), index, -(-run.tokens // BLOCK))
+        for run in runs
+        for index, first in enumerate(range(run.first, run.first + run.tokens, BLOCK))
+    ]
+    for place, block in itertools.zip_longest(expected, ticket):
+        if block is None or place != (block.first, block.scanned, block.index, block.of):
+            raise DeviceError(f"the device returned {block and block.first} where a Score Block of {place} was due")
+        if len(block.scores) != block.scanned:
+            raise DeviceError(f"the device left out scores of tokens {block.first}-{block.first + block.scanned - 1}")
+        out[block.first : block.first + block.scanned] = block.scores

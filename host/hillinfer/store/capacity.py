@@ -11,7 +11,8 @@ from hillinfer.config import Budget
 from hillinfer.errors import MemoryBudgetError
 from hillinfer.kv.geometry import TILE, Geometry
 
-_SHORT = 1024  # tokens: below, a share of the KV may be less than a working set, and both are next to nothing
+_SHORT = 1024  # tokens: a shorter context is judged as if it had so many; its working set is next to nothing
+_DEVICE_TILES = 2  # of a stream, unless a budget says otherwise
 
 
 @dataclass(frozen=True)
@@ -27,54 +28,69 @@ class Room:
 class Capacity:
     """The hot budget shared out. A share of the KV cache grows with it, a number of bytes does not.
 
+    device   bytes for the device tiers of all streams together; None: 128 tokens each
     pinned   newest tokens to pin, as a function of the context length: at most half of the pool
     """
 
     geometry: Geometry
     sequences: int
     hot: Budget
-    device: Budget | None
+    device: int | None
     pinned: Callable[[int], int]
+
+    @property
+    def _streams(self) -> int:
+        return self.geometry.layers * self.sequences
+
+    @property
+    def _device_tile(self) -> int:
+        """Bytes of a tile in the device tier: its rows and their scoring keys."""
+        return TILE * (self.geometry.row_bytes + self.geometry.score_key_bytes)
 
     def room(self, tokens: int) -> Room:
         """With ``tokens`` tokens in the stream."""
-        geometry, streams = self.geometry, self.geometry.layers * self.sequences
-        nbytes = self.hot.resolve(geometry.kv_bytes(tokens, self.sequences)) // streams
+        geometry = self.geometry
+        nbytes = self.hot.resolve(geometry.kv_bytes(tokens, self.sequences)) // self._streams
         pinned = min(self.pinned(tokens), nbytes // geometry.row_bytes // 2)
         host_tiles = pinned // TILE
         rows = (nbytes - host_tiles * TILE * geometry.score_key_bytes) // geometry.row_bytes
         return Room(rows, host_tiles, pinned)
 
-    def device_tiles(self, tokens: int) -> int:
-        """Tiles of a stream's device tier."""
-        if self.device is None:
-            return 2
-        geometry, streams = self.geometry, self.geometry.layers * self.sequences
-        nbytes = self.device.resolve(geometry.kv_bytes(tokens, self.sequences))
-        return nbytes // (streams * TILE * geometry.row_bytes)
+    def most_rows(self, tokens: int) -> int:
+        """Rows that a stream's pool never exceeds while it has up to ``tokens`` tokens."""
+        nbytes = self.hot.resolve(self.geometry.kv_bytes(tokens, self.sequences)) // self._streams
+        return min(nbytes // self.geometry.row_bytes, tokens)
 
-    def check(self, tokens: int, selected: int) -> None:
-        """MemoryBudgetError unless ``tokens`` per sequence, ``selected`` of them brought together, fit the budgets."""
-        geometry, streams = self.geometry, self.geometry.layers * self.sequences
-        whole = geometry.kv_bytes(tokens, self.sequences)
-        tile = TILE * geometry.row_bytes
-        if self.device is not None and self.device_tiles(tokens) < 1:
+    @property
+    def device_tiles(self) -> int:
+        """Tiles of a stream's device tier."""
+        return _DEVICE_TILES if self.device is None else self.device // (self._streams * self._device_tile)
+
+    def check(self, tokens: int, selected: Callable[[int], int]) -> None:
+        """MemoryBudgetError unless a context of ``tokens`` per sequence fits the budgets, and they the machine.
+
+        selected   rows of a stream brought together at once, as a function of the context length
+        """
+        geometry, memory = self.geometry, psutil.virtual_memory().total
+        if self.device_tiles < 1:
+            least = self._streams * self._device_tile
             raise MemoryBudgetError(
                 f"device_bytes of {self.device} is too small: the newest {TILE} tokens of {geometry.layers} layers "
-                f"and {self.sequences} sequences need at least {streams * tile} bytes (--device-bytes {streams * tile})"
+                f"and {self.sequences} sequences need at least {least} bytes (--device-bytes {least})"
             )
+        tokens = max(tokens, _SHORT)
+        whole = geometry.kv_bytes(tokens, self.sequences)
         hot = self.hot.resolve(whole)
-        least = min(selected * geometry.row_bytes, whole)
-        fixed = self.hot.nbytes is not None
-        if hot < least and (fixed or tokens > _SHORT):
+        least = min(selected(tokens) * geometry.row_bytes, whole)
+        if hot < least:
             raise MemoryBudgetError(
-                f"hot_bytes of {self.hot} is {hot} bytes, too small for one layer's working set of {selected} tokens: "
-                f"the least that works here is {least} bytes (--hot-bytes {least})"
+                f"hot_bytes of {self.hot} is {hot} bytes, too small for one layer's working set of "
+                f"{selected(tokens)} tokens: the least that works here is {least} bytes (--hot-bytes {least})"
             )
-        memory = psutil.virtual_memory().total
-        used = min(hot, whole) if self.hot.share is not None else hot
-        if used > memory:
-            raise MemoryBudgetError(
-                f"hot_bytes of {self.hot} is {used / 1e9:.1f} GB and this machine has {memory / 1e9:.1f} GB: "
-                "give less (--hot-bytes 20%)"
-            )
+        wanted = {"hot_bytes": hot if self.hot.share is None else min(hot, whole), "device_bytes": self.device or 0}
+        for name, nbytes in wanted.items():
+            if nbytes > memory:
+                raise MemoryBudgetError(
+                    f"{name} is {nbytes / 1e9:.1f} GB and this machine has {memory / 1e9:.1f} GB: "
+                    f"give less (--{name.replace('_', '-')})"
+                )

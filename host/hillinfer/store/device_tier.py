@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from hillinfer.kv.geometry import TILE, Geometry
-from hillinfer.kv.keys import ScoringKeys, cast_keys
+from hillinfer.kv.keys import ScoringKeys, cast_keys, cast_with
+from hillinfer.store.reserve import reserve
 
 
 class DeviceTier:
@@ -19,8 +21,12 @@ class DeviceTier:
     def __init__(self, geometry: Geometry, capacity_tiles: int, key_format: str, device: torch.device) -> None:
         tokens = capacity_tiles * TILE
         self._geometry, self._format = geometry, key_format
-        self._rows = torch.zeros(tokens, geometry.row_stride, dtype=geometry.dtype, device=device)
-        self._integers = np.zeros((tokens, geometry.kv_heads, geometry.head_dim), np.int8)
+        if device.type == "cpu":
+            self._rows = reserve(tokens, geometry.row_stride, geometry.dtype)
+        else:
+            self._rows = torch.zeros(tokens, geometry.row_stride, dtype=geometry.dtype, device=device)
+        keys = reserve(tokens, geometry.score_key_bytes, torch.int8).numpy()
+        self._integers: npt.NDArray[np.int8] = keys.reshape(tokens, geometry.kv_heads, geometry.head_dim)
         self._exponents = np.zeros((capacity_tiles, geometry.kv_heads), np.int8)
         self.capacity = tokens
         self.first = 0
@@ -31,13 +37,17 @@ class DeviceTier:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows held."""
-        return self._length * self._geometry.row_bytes
+        """Bytes of the rows held and of their scoring keys."""
+        return self._length * (self._geometry.row_bytes + self._geometry.score_key_bytes)
 
     @property
     def rows(self) -> torch.Tensor:
         """Rows [len, row_stride] in order, a view."""
         return self._rows[: self._length]
+
+    def take(self, index: torch.Tensor) -> torch.Tensor:
+        """A copy of the rows ``index`` (int64, on the CPU), on the device."""
+        return self.rows.index_select(0, index.to(self._rows.device))
 
     @property
     def keys(self) -> ScoringKeys:
@@ -51,30 +61,44 @@ class DeviceTier:
 
     def append(self, rows: torch.Tensor) -> None:
         """Add rows [n, row_stride] behind those held; there must be room."""
+        if not len(rows):
+            return
         start, stop = self._length, self._length + len(rows)
         assert stop <= self.capacity
         self._rows[start:stop] = rows
         self._length = stop
-        self._cast(start // TILE)
+        if len(rows) > 1 or not self._cast_newest():
+            self._cast(start // TILE)
 
     def restart(self, first: int) -> None:
         """Forget what is held; the next token appended is ``first``."""
         self.first = first
         self._length = 0
 
-    def pop(self, tiles: int) -> tuple[torch.Tensor, ScoringKeys]:
-        """Remove the oldest whole tiles; returns their rows (a copy) and scoring keys."""
+    def oldest(self, tiles: int) -> tuple[torch.Tensor, ScoringKeys]:
+        """Rows and scoring keys of the oldest whole tiles, views."""
         tokens = tiles * TILE
-        rows = self._rows[:tokens].clone()
-        keys = ScoringKeys(self._integers[:tokens].copy(), self._exponents[:tiles].copy())
-        rest = self._length - tokens
+        return self._rows[:tokens], ScoringKeys(self._integers[:tokens], self._exponents[:tiles])
+
+    def drop(self, tiles: int) -> None:
+        """Forget the oldest whole tiles."""
+        tokens, rest = tiles * TILE, self._length - tiles * TILE
         self._rows[:rest] = self._rows[tokens : self._length].clone()
         self._integers[:rest] = self._integers[tokens : self._length].copy()
         kept = -(-rest // TILE)
         self._exponents[:kept] = self._exponents[tiles : tiles + kept].copy()
         self.first += tokens
         self._length = rest
-        return rows, keys
+
+    def _cast_newest(self) -> bool:
+        """Cast the newest key with the exponents of its tile; False where they are not those it needs."""
+        tile, place = divmod(self._length - 1, TILE)
+        keys, _ = self._geometry.unpack_rows(self._rows[self._length - 1 : self._length].cpu())
+        integers = cast_with(keys[:, 0], self._exponents[tile], self._format) if place else None
+        if integers is None:
+            return False
+        self._integers[self._length - 1] = integers
+        return True
 
     def _cast(self, tile: int) -> None:
         """(Re)make the scoring keys of the last tiles, from ``tile`` on."""

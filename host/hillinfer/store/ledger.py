@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field
 
 from hillinfer.report import Tiers
@@ -10,7 +9,7 @@ from hillinfer.report import Tiers
 
 @dataclass
 class Ledger:
-    """Counts of one engine. Thread-safe where work behind the step writes.
+    """Counts of one engine.
 
     selected_hot, selected_cold   selected tokens found in the hot pool / read from the cold pool, while decoding
     moved_rows, pool_rows         rows that entered the hot pool while decoding; its size, summed over the steps
@@ -26,33 +25,28 @@ class Ledger:
     cold_read_bytes: int = 0
     host_scored: int = 0
     device_scored: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def change(self, *, device: int = 0, hot: int = 0, cold: int = 0) -> None:
         """A tier's bytes grew (or shrank) by so much."""
-        with self._lock:
-            for tier, delta in ((self.tiers.device, device), (self.tiers.hot, hot), (self.tiers.cold, cold)):
-                if delta:
-                    tier.set(tier.bytes + delta)
+        for tier, delta in ((self.tiers.device, device), (self.tiers.hot, hot), (self.tiers.cold, cold)):
+            if delta:
+                tier.set(tier.bytes + delta)
 
     def step(self, *, hot: int, cold: int, cold_bytes: int) -> None:
         """A step selected so many tokens from each pool."""
-        with self._lock:
-            self.selected_hot += hot
-            self.selected_cold += cold
-            self.cold_read_bytes += cold_bytes
+        self.selected_hot += hot
+        self.selected_cold += cold
+        self.cold_read_bytes += cold_bytes
 
     def scored(self, *, host: int, device: int) -> None:
         """Tokens scored by each side in one evaluation."""
-        with self._lock:
-            self.host_scored += host
-            self.device_scored += device
+        self.host_scored += host
+        self.device_scored += device
 
     def moved(self, rows: int, pool_rows: int, *, step: bool) -> None:
         """Rows entered the hot pool; ``step``: the pool's size counts for the mean."""
-        with self._lock:
-            self.moved_rows += rows
-            self.pool_rows += pool_rows if step else 0
+        self.moved_rows += rows
+        self.pool_rows += pool_rows if step else 0
 
     @property
     def hot_hit_rate(self) -> float | None:

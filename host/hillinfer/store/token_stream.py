@@ -77,11 +77,9 @@ class TokenStream:
         self._pieces = pieces
         self.id, self.geometry, self._csd = stream, geometry, csd
         self._capacity, self._ledger = capacity, ledger
-        room = capacity.room(reserve_tokens)
-        tiles = max(1, capacity.device_tiles(reserve_tokens))
-        self.device_tier = DeviceTier(geometry, tiles, key_format, device)
-        self.hot_pool = HotPool(geometry, min(room.rows, reserve_tokens) + TILE)
-        self.host_tiles = HostTiles(geometry, room.host_tiles + 1)
+        self.device_tier = DeviceTier(geometry, max(1, capacity.device_tiles), key_format, device)
+        self.hot_pool = HotPool(geometry, capacity.most_rows(reserve_tokens))
+        self.host_tiles = HostTiles(geometry, capacity.room(reserve_tokens).host_tiles + 1)
         self.placement = Placement()
         self._key_format = key_format
         self._lowest = np.full(geometry.kv_heads, 15, np.int8)
@@ -115,7 +113,8 @@ class TokenStream:
             rows = self.geometry.pack_rows(keys, values)
             for i in range(len(rows)):
                 if self.device_tier.full:
-                    self._store(*self.device_tier.pop(1))
+                    self._store(*self.device_tier.oldest(1))
+                    self.device_tier.drop(1)
                 self.device_tier.append(rows[i : i + 1])
         else:
             rows = self.geometry.pack_rows(keys, values, before=len(self.device_tier))
@@ -129,11 +128,8 @@ class TokenStream:
         whole = len(rows) // TILE * TILE
         if whole:
             stored = rows[:whole].cpu()
-            self.device_tier.restart(self.stored)
             self._store(stored, cast_keys(self.geometry.unpack_rows(stored)[0], self._key_format))
-            self.device_tier.restart(self.stored + whole)
-        else:
-            self.device_tier.restart(self.stored)
+        self.device_tier.restart(self.stored + whole)
         self.device_tier.append(rows[whole:])
 
     def _store(self, rows: torch.Tensor, keys: ScoringKeys) -> None:
@@ -204,8 +200,8 @@ class TokenStream:
             np.maximum(slots, 0, out=slots)
             torch.index_select(self.hot_pool.rows, 0, torch.from_numpy(slots), out=rows[:stored])
         if stored < len(positions):
-            newest = torch.from_numpy(positions[stored:] - self.stored)
-            torch.index_select(self.device_tier.rows, 0, newest, out=rows[stored : len(positions)])
+            newest = self.device_tier.take(torch.from_numpy(positions[stored:] - self.stored))
+            rows[stored : len(positions)] = newest
         return Fetch(rows, cold, cold_rows, None if direct else torch.from_numpy(ranks), ticket)
 
     # ---- who scores what

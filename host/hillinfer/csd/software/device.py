@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,8 +27,9 @@ from hillinfer.csd.contract import (
     Stream,
 )
 from hillinfer.csd.software import files
+from hillinfer.csd.software.io_pool import IoPool
 from hillinfer.csd.software.key_log import KeyLog
-from hillinfer.csd.software.row_log import IoPool, RowLog
+from hillinfer.csd.software.row_log import RowLog
 from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import BLOCK, TILE, Geometry
 from hillinfer.kv.keys import ScoringKeys
@@ -73,20 +75,27 @@ class SoftwareDevice(Device):
     def __init__(self, geometry: Geometry, folder: Path, *, create: bool, region_tokens: int, span: Span) -> None:
         self.capabilities = Capabilities("software", ("int8", "int4"), None, p2p=False)
         self.counters = Counters()
-        self._geometry, self._folder, self._span = geometry, folder, span
+        self._geometry, self._folder = geometry, folder
         files.prepare_folder(folder, create=create)
         self._region_tokens = -(-region_tokens // TILE) * TILE
+        self._tags = itertools.count(1)
+        self._launches: queue.SimpleQueue[_Launch | None] = queue.SimpleQueue()
         self._pool = IoPool()
         self._rows: list[RowLog] = []
         self._keys: list[KeyLog] = []
-        for layer in range(geometry.layers):
-            self._rows.append(RowLog(layer, geometry.row_bytes, self._region_tokens, folder, self._pool))
-            self._keys.append(KeyLog(layer, geometry.kv_heads, geometry.head_dim, self._region_tokens, folder))
-        self._tags = itertools.count(1)
-        self._launches: queue.SimpleQueue[_Launch | None] = queue.SimpleQueue()
-        self._worker = threading.Thread(target=self._work, name="software-csd", daemon=True)
+        self._worker = threading.Thread(
+            target=_work, args=(self._launches, geometry, span), name="software-csd", daemon=True
+        )
+        # Nothing that runs refers to the device itself: a device that is dropped closes like one that is told to.
+        self._close = weakref.finalize(self, _close, self._launches, self._worker, self._pool, self._rows, self._keys)
         self._worker.start()
-        self._closed = False
+        try:
+            for layer in range(geometry.layers):
+                self._rows.append(RowLog(layer, geometry.row_bytes, self._region_tokens, folder, self._pool))
+                self._keys.append(KeyLog(layer, geometry.kv_heads, geometry.head_dim, self._region_tokens, folder))
+        except BaseException:
+            self.close()
+            raise
 
     def check_room(self, tokens: int, sequences: int) -> None:
         geometry = self._geometry
@@ -115,10 +124,9 @@ class SoftwareDevice(Device):
             if run.first % TILE or run.tokens % TILE or not 0 < run.tokens <= held - run.first:
                 raise DeviceError(f"layer {stream.layer}: no whole tiles in {run} of {held} tokens")
         tokens = sum(run.tokens for run in runs)
-        share = len(query.heads) / self._geometry.kv_heads
         self.counters.launches += len(runs)
         self.counters.scanned_tokens += tokens
-        self.counters.scan_bytes += int(tokens * self._geometry.score_key_bytes * share)
+        self.counters.scan_bytes += tokens * self._geometry.score_key_bytes
         tag = next(self._tags) & 0x7FFFFFFF
         launch = _Launch(self._keys[stream.layer], stream.sequence, query, tuple(runs), tag)
         self._launches.put(launch)
@@ -135,37 +143,48 @@ class SoftwareDevice(Device):
         self._pool.drain()
 
     def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._launches.put(None)
-        self._worker.join()
-        self._pool.close()
-        for rows, keys in zip(self._rows, self._keys, strict=True):
-            rows.close()
-            keys.close()
+        self._close()
 
     def _check_open(self) -> None:
-        if self._closed:
+        if not self._close.alive:
             raise DeviceError("the device is closed: make a new cache")
 
-    def _work(self) -> None:
-        scorer = Scorer(self._geometry.kv_heads, self._geometry.head_dim)
-        buffer = files.aligned_buffer(BLOCK * self._geometry.score_key_bytes)
-        while (launch := self._launches.get()) is not None:
-            try:
-                with self._span("csd score"):
-                    self._score(launch, scorer, buffer)
-            except BaseException as error:
-                launch.slots.put(error)  # the engine meets it where it waits for the block
 
-    def _score(self, launch: _Launch, scorer: Scorer, buffer: npt.NDArray[np.uint8]) -> None:
-        for run in launch.runs:
-            blocks = -(-run.tokens // BLOCK)
-            for index in range(blocks):
-                if launch.cancelled:
-                    return
-                first = run.first + index * BLOCK
-                keys = launch.log.read(launch.sequence, first, min(BLOCK, run.first + run.tokens - first), buffer)
-                scores = scorer.score(keys.integers, keys.exponents, launch.query)
-                launch.slots.put(abi.pack_block(scores, first, launch.tag, index, blocks))
+def _close(
+    launches: queue.SimpleQueue[_Launch | None],
+    worker: threading.Thread,
+    pool: IoPool,
+    rows: list[RowLog],
+    keys: list[KeyLog],
+) -> None:
+    launches.put(None)
+    worker.join()
+    pool.close()
+    for row_log in rows:
+        row_log.close()
+    for key_log in keys:
+        key_log.close()
+
+
+def _work(launches: queue.SimpleQueue[_Launch | None], geometry: Geometry, span: Span) -> None:
+    """The scoring thread, in place of the FPGA."""
+    scorer = Scorer(geometry.kv_heads, geometry.head_dim)
+    buffer = files.aligned_buffer(BLOCK * geometry.score_key_bytes)
+    while (launch := launches.get()) is not None:
+        try:
+            with span("csd score"):
+                _score(launch, scorer, buffer)
+        except BaseException as error:
+            launch.slots.put(error)  # the engine meets it where it waits for the block
+
+
+def _score(launch: _Launch, scorer: Scorer, buffer: npt.NDArray[np.uint8]) -> None:
+    for run in launch.runs:
+        blocks = -(-run.tokens // BLOCK)
+        for index in range(blocks):
+            if launch.cancelled:
+                return
+            first = run.first + index * BLOCK
+            keys = launch.log.read(launch.sequence, first, min(BLOCK, run.first + run.tokens - first), buffer)
+            scores = scorer.score(keys.integers, keys.exponents, launch.query)
+            launch.slots.put(abi.pack_block(scores, first, launch.tag, index, blocks))

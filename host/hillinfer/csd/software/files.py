@@ -47,10 +47,7 @@ def prepare_folder(folder: Path, *, create: bool) -> None:
     except OSError as error:
         if error.errno in _FULL:
             raise full(folder, 0) from None
-        raise ColdPoolError(
-            f"cannot write in the cold folder {folder} ({error.strerror}): "
-            "make it writable, or name another with --cold-dir"
-        ) from None
+        raise _unusable(folder, error) from None
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -97,12 +94,17 @@ class ColdFile:
                 self.alignment = self._probe()
                 self.direct = True
             except OSError as error:
+                self.close()
                 if error.errno in _FULL:
-                    self.close()
                     raise full(folder, 0) from None
-                self.close()  # no O_DIRECT on this file system (some network and memory ones): the page cache serves
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    raise _unusable(folder, error) from None
+                # Else: no O_DIRECT on this file system (some network and memory ones): the page cache serves
         if self.fd < 0:
-            self.fd = _anonymous(folder, 0)
+            try:
+                self.fd = _anonymous(folder, 0)
+            except OSError as error:
+                raise full(folder, 0) if error.errno in _FULL else _unusable(folder, error) from None
 
     def _probe(self) -> int:
         """The smallest alignment with which the file can be read; raises OSError where none works."""
@@ -147,6 +149,18 @@ class ColdFile:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+
+def _unusable(folder: Path, error: OSError) -> ColdPoolError:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return ColdPoolError(
+            f"cannot open more files in the cold folder {folder} (two are needed per layer): "
+            "raise the limit (ulimit -n 4096)"
+        )
+    return ColdPoolError(
+        f"cannot write in the cold folder {folder} ({error.strerror}): "
+        "make it writable, or name another with --cold-dir"
+    )
 
 
 def full(folder: Path, more: int) -> ColdPoolFull:

@@ -1,8 +1,9 @@
 """Many reads at once: by Linux AIO where the kernel has it, by threads elsewhere.
 
-A batch of windows (offset, length) of one file is read into one buffer. ``start`` returns at once, ``wait`` when all
-bytes are there. Linux AIO takes a batch in one system call: no thread is woken per read, no interpreter runs
-(108 random reads: 1.3 ms; 16 threads: 1.7 ms when nothing else runs, and several times that when something does).
+A batch of windows (offset, length) of one file is read into one buffer. ``start`` returns as soon as the kernel has
+room for all of them, ``wait`` when all bytes are there. Linux AIO takes a batch in one system call: no thread is woken
+per read, no interpreter runs (108 random reads: 1.3 ms; 16 threads: 1.7 ms when nothing else runs, several times that
+when something does).
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ class Reader(ABC):
         """Release what the reader holds; nothing may be in flight."""
 
 
-def open_reader(threads: Executor, workers: int) -> Reader:
-    """The best reader this system has."""
+def open_reader(otherwise: Reader) -> Reader:
+    """The best reader of direct files this system has."""
     try:
         return KernelReader()
     except OSError:
-        return ThreadReader(threads, workers)
+        return otherwise
 
 
 def _check(result: int, wanted: int, offset: int) -> None:

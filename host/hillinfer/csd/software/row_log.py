@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -18,71 +17,13 @@ import numpy.typing as npt
 import xxhash
 
 from hillinfer.csd.contract import ReadTicket, Rows
-from hillinfer.csd.software.files import ColdFile, aligned_buffer
-from hillinfer.csd.software.reading import open_reader
+from hillinfer.csd.software.files import ColdFile
+from hillinfer.csd.software.io_pool import IoPool
 from hillinfer.errors import ColdPoolError, CorruptRecordError
 from hillinfer.kv.column import Column
 
-_THREADS = 16  # where this loop in Python stops gaining (measured: 8: 1.97, 16: 1.74, 32: 2.3 ms for 108 reads)
 _GAP_BYTES = 4096  # read over a gap this small rather than issue another request
 _PIECE_BYTES = 1 << 19  # split long runs, so that they are read in parallel
-_UNWRITTEN_BYTES = 16 << 20  # write-behind bound: appending waits beyond it
-
-
-class IoPool:
-    """What reads and writes for all layers, and the bound on what is still unwritten."""
-
-    def __init__(self) -> None:
-        self.executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="cold-io")
-        self.reader = open_reader(self.executor, _THREADS)
-        self._room = threading.Condition()
-        self._unwritten = 0
-        self._failure: BaseException | None = None
-        self._spare: list[npt.NDArray[np.uint8]] = []
-
-    def write(self, file: ColdFile, data: npt.NDArray[np.uint8], offset: int) -> Future[None]:
-        """Write a copy of ``data`` later; raises an earlier write's failure."""
-        with self._room:
-            self._room.wait_for(lambda: self._unwritten == 0 or self._unwritten + len(data) <= _UNWRITTEN_BYTES)
-            if self._failure is not None:
-                raise self._failure
-            self._unwritten += len(data)
-        copy = aligned_buffer(len(data))
-        copy[:] = data
-        return self.executor.submit(self._write, file, copy, offset)
-
-    def _write(self, file: ColdFile, data: npt.NDArray[np.uint8], offset: int) -> None:
-        try:
-            file.write(data, offset)
-        except BaseException as error:
-            self._failure = error
-            raise
-        finally:
-            with self._room:
-                self._unwritten -= len(data)
-                self._room.notify_all()
-
-    def drain(self) -> None:
-        """Until nothing is unwritten; raises a write's failure."""
-        with self._room:
-            self._room.wait_for(lambda: self._unwritten == 0)
-            if self._failure is not None:
-                raise self._failure
-
-    def take(self, nbytes: int) -> npt.NDArray[np.uint8]:
-        """An aligned buffer of at least ``nbytes``, to be given back."""
-        for i, buffer in enumerate(self._spare):
-            if len(buffer) >= nbytes:
-                return self._spare.pop(i)
-        return aligned_buffer(1 << (nbytes - 1).bit_length())
-
-    def give(self, buffer: npt.NDArray[np.uint8]) -> None:
-        """Take a buffer back; the two largest are kept."""
-        self._spare = sorted([*self._spare, buffer], key=len)[-2:]
-
-    def close(self) -> None:
-        self.executor.shutdown(wait=True, cancel_futures=True)
-        self.reader.close()
 
 
 class RowLog:
@@ -107,12 +48,14 @@ class RowLog:
         offset = sequence * self._region + len(sums) * self.row_bytes
         sums.append(_checksums(rows))
         writing = [write for write in self._writing.get(sequence, ()) if not write.done()]
-        self._writing[sequence] = [*writing, self.pool.write(self.file, rows.reshape(-1), offset)]
+        self._writing[sequence] = [*writing, *self.pool.write(self.file, rows.reshape(-1), offset)]
 
     def read(self, sequence: int, positions: npt.NDArray[np.int64], out: Rows) -> ReadTicket:
         """Start reading the rows of ascending positions into out uint8 [n, row_bytes]."""
-        for write in self._writing.pop(sequence, ()):  # what was appended must be there to be read
+        self.pool.check()
+        for write in self._writing.get(sequence, ()):  # what was appended must be there to be read
             write.result()
+        self._writing.pop(sequence, None)
         return _RowReading(self, sequence, positions, out)
 
     def check(self, sequence: int, positions: npt.NDArray[np.int64], rows: Rows) -> None:
@@ -152,19 +95,22 @@ class _RowReading(ReadTicket):
         counts = np.diff(edges)
         self._where = base + positions * size + np.repeat(place - begin, counts)  # of each row in the buffer
         self._buffer = log.pool.take(int(length.sum()))
-        self._reading = log.pool.reader.start(log.file.fd, begin, length, self._buffer)
+        reader = log.pool.reader if log.file.direct else log.pool.threads  # the kernel's own reads only direct files
+        self._reading = reader.start(log.file.fd, begin, length, self._buffer)
 
     def wait(self) -> None:
         log, size = self._log, self._log.row_bytes
         try:
             self._reading.wait()
+        except ColdPoolError as error:
+            log.pool.give(self._buffer)  # after an interrupt it is not given back: it may still be written to
+            first, last = int(self._positions[0]), int(self._positions[-1])
+            raise log.corrupt(self._sequence, first, last, str(error)) from None
+        try:
             grain = math.gcd(size, log.file.alignment)  # every row begins at a multiple of it
             grains = self._buffer[: len(self._buffer) // grain * grain].reshape(-1, grain)
             index = self._where[:, None] // grain + np.arange(size // grain)
             np.take(grains, index, axis=0, out=self._out.reshape(*index.shape, grain), mode="clip")
-        except ColdPoolError as error:
-            first, last = int(self._positions[0]), int(self._positions[-1])
-            raise log.corrupt(self._sequence, first, last, str(error)) from None
         finally:
             log.pool.give(self._buffer)
         log.check(self._sequence, self._positions, self._out)
