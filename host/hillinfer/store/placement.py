@@ -18,10 +18,9 @@ from hillinfer.kv.column import Column
 Positions = npt.NDArray[np.int64]
 
 HIT = 1024
-"""What one selection adds to a count: fixed point, so that ageing by 1/64 has something to take from."""
+"""What one selection adds to a count: fixed point, so that ageing by 1/32 has something to take from."""
 
-_AGEING = 6  # a count loses 1/64 per step: the .98 that measured best
-_MARGIN = HIT // 2  # half a selection: saves a third of the moves for half a point of hit rate
+_AGEING = 5  # a count loses 1/32 per step
 _MAX = 2**16 - 1
 
 
@@ -73,7 +72,7 @@ class Placement:
         rising = candidates[np.argsort(counts[candidates], kind="stable")[::-1][:pairs]]
         falling = self.coldest(unpinned, pairs, pinned_from)
         falling = falling[np.argsort(counts[falling], kind="stable")]
-        worth = int((counts[rising].astype(np.int32) > counts[falling].astype(np.int32) + _MARGIN).sum())
+        worth = int((counts[rising] > counts[falling]).sum())
         return Swap(rising[:worth], falling[:worth])
 
     def hottest(self, tokens: int, count: int) -> Positions:

@@ -22,6 +22,7 @@ from hillinfer.store.reserve import reserve
 
 Positions = npt.NDArray[np.int64]
 
+_MOVES = 50  # a step moves at most 1/50 of the pool: a change of topic must not flood the disk that also serves reads
 _PIECE_BYTES = 4 << 20  # of rows brought together for exact attention at a time
 
 
@@ -228,7 +229,7 @@ class TokenStream:
             joining = candidates[np.argsort(self.placement.counts[candidates], kind="stable")[::-1][:free]]
             self._promote(joining, fetch)
             candidates = np.setdiff1d(candidates, joining, assume_unique=True)
-        most = max(1, len(pool) // 64)  # moves share the disk with reads: a bound keeps a topic change from flooding it
+        most = max(1, len(pool) // _MOVES)
         swap = self.placement.swap(candidates, pool.positions(), self.length - room.pinned, most)
         pool.evict(swap.demote)
         self._promote(swap.promote, fetch)
