@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hillinfer.kv import products
 from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.query import QuantisedQuery, quantise_query
 from hillinfer.kv.scoring import Scorer
@@ -23,6 +24,7 @@ def _random_query(rng: np.random.Generator, heads: int, group: int, dim: int, re
     )
 
 
+@pytest.mark.parametrize("way", [products.by_blas, products.by_int8_gemm])
 @settings(max_examples=60, deadline=None)
 @given(
     heads=st.integers(1, 5),
@@ -32,7 +34,7 @@ def _random_query(rng: np.random.Generator, heads: int, group: int, dim: int, re
     reduce=st.sampled_from(["max", "sum"]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_scores_are_the_kernels_to_the_bit(heads, group, dim, tokens, reduce, seed):
+def test_scores_are_the_kernels_to_the_bit(way, heads, group, dim, tokens, reduce, seed):
     rng = np.random.default_rng(seed)
     keys = rng.integers(-127, 128, (tokens, heads, dim)).astype(np.int8)
     exponents = rng.integers(-18, 18, (-(-tokens // 64), heads)).astype(np.int8)
@@ -41,7 +43,9 @@ def test_scores_are_the_kernels_to_the_bit(heads, group, dim, tokens, reduce, se
     chosen = rng.choice(heads, int(rng.integers(1, heads + 1)), replace=False)
     enabled[chosen] = True
     query = QuantisedQuery(query.q8, query.m, query.r, query.o, reduce, tuple(sorted(int(head) for head in chosen)))
-    scores = Scorer(heads, dim).score(keys, exponents, query)
+    scorer = Scorer(heads, dim)
+    scorer._multiply = way
+    scores = scorer.score(keys, exponents, query)
     expected = qk_model.scores(query.q8, keys, exponents, query.m, query.r, query.o, enabled, reduce)
     np.testing.assert_array_equal(scores, expected)
 

@@ -20,6 +20,7 @@ from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.scoring import Scorer
 from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.evaluate import Evaluator
+from hillinfer.pipeline.heap import Heap
 from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.base import PerHead, SelectingPolicy
 from hillinfer.store.capacity import Capacity
@@ -67,6 +68,7 @@ class Engine:
         self.geometry, self.policy, self.settings = geometry, policy, settings
         self.trace = Trace(enabled=settings.trace)
         self.ledger = Ledger()
+        self._heap = Heap()
         newest = settings.device_bytes
         self.capacity = Capacity(
             geometry, sequences, settings.hot_bytes, newest.nbytes if newest else None, pinned=policy.budget
@@ -141,6 +143,8 @@ class Engine:
         with self.trace.span("store"):
             stream.append(keys, values, decoding=decoding)
         self._remember(work, grouped, lse)
+        if query.shape[1] > 1:
+            self._heap.tidy(self.ledger.tiers.hot.bytes + self.ledger.tiers.device.bytes)
         return out.flatten(0, 1)
 
     def _remember(self, work: _Work, query: torch.Tensor, lse: torch.Tensor) -> None:

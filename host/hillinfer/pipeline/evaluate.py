@@ -67,14 +67,15 @@ class Evaluator:
     def _host(self, stream: TokenStream, query: QuantisedQuery, out: Scores) -> int:
         """Score what the host owns into ``out``; returns how many tokens that was."""
         scored = 0
-        for tiles, keys in stream.host_tiles.chunks(BLOCK // TILE):
+        most = self._scorer.most
+        for tiles, keys in stream.host_tiles.chunks(most // TILE):
             scores = self._scorer.score(keys.integers, keys.exponents, query)
             out.reshape(-1, TILE)[tiles] = scores.reshape(-1, TILE)
             scored += len(scores)
         newest = stream.device_tier.keys
-        for start in range(0, len(newest.integers), BLOCK):
-            part = slice(start, start + BLOCK)
-            exponents = newest.exponents[start // TILE : (start + BLOCK) // TILE]
+        for start in range(0, len(newest.integers), most):
+            part = slice(start, start + most)
+            exponents = newest.exponents[start // TILE : (start + most) // TILE]
             scores = self._scorer.score(newest.integers[part], exponents, query)
             out[stream.stored + start : stream.stored + start + len(scores)] = scores
             scored += len(scores)

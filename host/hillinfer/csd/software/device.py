@@ -65,8 +65,8 @@ class _Launch(ScoreTicket):
 class SoftwareDevice(Device):
     """Rows in a log per layer, a scoring copy beside it, one scoring thread, a pool of reading and writing threads.
 
-    The scoring thread stands for the FPGA: it works through launches in order and emits each Score Block as soon as it
-    is complete. NumPy leaves the interpreter lock while it computes, so host and device score at the same time.
+    The scoring thread stands for the FPGA: it works through launches in order and emits Score Blocks as they are
+    complete. NumPy leaves the interpreter lock while it computes, so host and device score at the same time.
 
     region_tokens   most tokens a sequence may have
     span            called as ``with span("csd score"):`` around each launch, for a trace
@@ -169,7 +169,7 @@ def _close(
 def _work(launches: queue.SimpleQueue[_Launch | None], geometry: Geometry, span: Span) -> None:
     """The scoring thread, in place of the FPGA."""
     scorer = Scorer(geometry.kv_heads, geometry.head_dim)
-    buffer = files.aligned_buffer(BLOCK * geometry.score_key_bytes)
+    buffer = files.aligned_buffer(scorer.most * geometry.score_key_bytes)
     while (launch := launches.get()) is not None:
         try:
             with span("csd score"):
@@ -179,12 +179,17 @@ def _work(launches: queue.SimpleQueue[_Launch | None], geometry: Geometry, span:
 
 
 def _score(launch: _Launch, scorer: Scorer, buffer: npt.NDArray[np.uint8]) -> None:
+    """Score a few blocks at a time, and emit each of them."""
     for run in launch.runs:
         blocks = -(-run.tokens // BLOCK)
-        for index in range(blocks):
+        for start in range(0, run.tokens, scorer.most):
             if launch.cancelled:
                 return
-            first = run.first + index * BLOCK
-            keys = launch.log.read(launch.sequence, first, min(BLOCK, run.first + run.tokens - first), buffer)
+            tokens = min(scorer.most, run.tokens - start)
+            keys = launch.log.read(launch.sequence, run.first + start, tokens, buffer)
             scores = scorer.score(keys.integers, keys.exponents, launch.query)
-            launch.slots.put(abi.pack_block(scores, first, launch.tag, index, blocks))
+            for begin in range(0, tokens, BLOCK):
+                part = scores[begin : begin + BLOCK]
+                index = (start + begin) // BLOCK
+                slot = abi.pack_block(part, run.first + start + begin, launch.tag, index, blocks)
+                launch.slots.put(slot)
