@@ -3,7 +3,7 @@
 PY := .venv/bin/python
 OLD := $(shell sed -n 's/^transformers==//p' constraints-old.txt)
 
-.PHONY: help setup demo test test-old lint clean
+.PHONY: help setup demo test test-old lint bench clean
 .NOTPARALLEL:
 
 help:  ## list these targets
@@ -29,6 +29,10 @@ lint: setup  ## ruff and strict mypy
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+
+bench: setup  ## quality and speed beside the stock cache (20 minutes); JSON in build/reports
+	@.venv/bin/hillinfer bench decode
+	@.venv/bin/hillinfer bench decode --tokens 4224 --steps 128 --output build/reports/locality.json
 
 clean:  ## remove what the targets above made here (the model stays in the user's cache)
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis host/*.egg-info

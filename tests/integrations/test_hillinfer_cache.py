@@ -351,3 +351,27 @@ def test_a_prompt_ending_in_a_chunk_of_one_token(tmp_path):
         for start in range(0, 129, 64):
             out = model(ids[:, start : start + 64], **{cache_keyword(model): cache})
     assert out.logits[0, -1].argmax() == expected[0, 129]
+
+
+def test_masks_that_models_make_themselves(tmp_path):
+    """Causal with padding, as bools or as numbers to add: fine. Anything else would be attended wrongly: refused."""
+    model = tiny("llama")
+    ids = _prompt(40)
+    padding = torch.ones(1, 40, dtype=torch.bool)
+    padding[:, :6] = False
+    allowed = (torch.ones(40, 40, dtype=torch.bool).tril() & padding[:, None, None]).contiguous()
+    added = torch.zeros(allowed.shape).masked_fill(~allowed, torch.finfo(torch.float32).min)
+    outs = []
+    for mask in (padding.long(), allowed, added):
+        with HillInferCache(model, cold_dir=tmp_path, hot_bytes=HOT) as cache, torch.inference_mode():
+            outs.append(model(ids, attention_mask=mask, **{cache_keyword(model): cache}).logits[:, 6:])
+    torch.testing.assert_close(outs[1], outs[0])
+    torch.testing.assert_close(outs[2], outs[0])
+    prefix = allowed.clone()
+    prefix[..., 10, 20] = True
+    with (
+        HillInferCache(model, cold_dir=tmp_path, hot_bytes=HOT) as cache,
+        torch.inference_mode(),
+        pytest.raises(ModelError, match="causal masks"),
+    ):
+        model(ids, attention_mask=prefix, **{cache_keyword(model): cache})

@@ -22,7 +22,7 @@ SLOT_BYTES = 4 * SLOT_WORDS
 PADDING = np.uint32(0xFFFFFFFF)
 MAGIC = 0x31534B51  # "QKS1"
 NO_SCORE = -32768  # the maximum of a block in which nothing was scanned
-_OFFSETS = np.arange(BLOCK, dtype=np.uint32)
+_OFFSETS = np.arange(BLOCK, dtype=np.uint16)
 _STATUS = {1: "number of tokens", 2: "shape", 4: "format"}
 
 
@@ -31,17 +31,27 @@ class ScoreBlock:
     """The scores of up to 1024 consecutive tokens.
 
     first      position of the block's first token
-    positions  int64 [emitted], ascending; scores int16 [emitted]
+    offsets    uint16 [emitted], ascending, from ``first``; scores int16 [emitted]: views of the slot
     scanned    tokens scored, of which those under the launch's min_score were left out
     index, of  which block of how many of its launch
     """
 
     first: int
-    positions: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.uint16]
     scores: npt.NDArray[np.int16]
     scanned: int
     index: int
     of: int
+
+    @property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Positions int64 [emitted]."""
+        return self.offsets.astype(np.int64) + self.first
+
+
+def _tuples(slot: Words) -> npt.NDArray[np.uint16]:
+    """The tuples of a slot as uint16 [1024, 2]: offset, score. Little-endian, as the kernel writes them."""
+    return slot[:TUPLE_WORDS].view("<u2").reshape(TUPLE_WORDS, 2)
 
 
 def pack_block(
@@ -49,16 +59,18 @@ def pack_block(
 ) -> Words:
     """One slot, uint32 [1040], of the scores int16 [n ≤ 1024] of tokens first, first + 1, …"""
     slot = np.zeros(SLOT_WORDS, np.uint32)
-    words = scores.view(np.uint16).astype(np.uint32)
-    words <<= np.uint32(16)
-    words |= _OFFSETS[: len(scores)]
+    offsets, kept = _OFFSETS[: len(scores)], scores
     if min_score > NO_SCORE:
-        words = words[scores >= min_score]
-    slot[: len(words)] = words
-    slot[len(words) : TUPLE_WORDS] = PADDING
+        above = scores >= min_score
+        offsets, kept = offsets[above], scores[above]
+    emitted = len(kept)
+    tuples = _tuples(slot)
+    tuples[:emitted, 0] = offsets
+    tuples[:emitted, 1] = kept.view(np.uint16)
+    slot[emitted:TUPLE_WORDS] = PADDING
     top = int(scores.max()) if len(scores) else NO_SCORE
     trailer = slot[TUPLE_WORDS:]
-    trailer[:9] = (MAGIC, tag, first, len(scores), len(words), top & 0xFFFFFFFF, 0, index, of)
+    trailer[:9] = (MAGIC, tag, first, len(scores), emitted, top & 0xFFFFFFFF, 0, index, of)
     trailer[15] = ~tag & 0xFFFFFFFF
     return slot
 
@@ -77,9 +89,12 @@ def unpack_block(slot: Words, tag: int) -> ScoreBlock:
         raise DeviceError(f"the device refused a launch: illegal {wrong}")
     if not emitted <= scanned <= BLOCK:
         raise DeviceError(f"the device returned a Score Block with {emitted} tuples of {scanned} tokens")
-    tuples = slot[:emitted]
-    offsets = (tuples & np.uint32(0xFFFF)).astype(np.int64)
-    if emitted and (offsets[-1] >= scanned or (np.diff(offsets) <= 0).any()):
+    tuples = _tuples(slot)[:emitted]
+    offsets, scores = tuples[:, 0], tuples[:, 1].view(np.int16)
+    if emitted == scanned:
+        ascending = np.array_equal(offsets, _OFFSETS[:emitted])
+    else:
+        ascending = offsets[-1:].max(initial=0) < scanned and bool((offsets[1:] > offsets[:-1]).all())
+    if not ascending:
         raise DeviceError("the device returned a Score Block whose offsets are not ascending")
-    scores = (tuples >> np.uint32(16)).astype(np.uint16).view(np.int16)
-    return ScoreBlock(first, offsets + first, scores, scanned, index, of)
+    return ScoreBlock(first, offsets, scores, scanned, index, of)

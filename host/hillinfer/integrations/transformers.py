@@ -386,8 +386,20 @@ def _attention(
         )
         return out
     if attention_mask is not None and attention_mask.dim() != 2:
-        raise ModelError("HillInfer takes a 2D attention mask (padding) only, not one per query and key")
+        attention_mask = _padding_of(attention_mask)
     return layer.attend(query, key, value, attention_mask, scaling), None
+
+
+def _padding_of(mask: torch.Tensor) -> torch.Tensor:
+    """The padding bool [B, kv] in a mask [B, 1, T, kv] that a model made itself (OPT before 5.24); it must be causal."""
+    allowed = mask if mask.dtype == torch.bool else mask == 0
+    padding = allowed[:, 0, -1]
+    length, total = mask.shape[-2:]
+    causal = torch.ones(length, total, dtype=torch.bool, device=mask.device).tril(total - length)
+    rows = padding[:, None, total - length :, None]  # what padding itself attends to does not matter
+    if mask.shape[1] != 1 or not torch.equal(allowed & rows, causal & padding[:, None, None] & rows):
+        raise ModelError("HillInfer takes causal masks with padding only, not others for single queries or heads")
+    return padding
 
 
 def _mask(*, attention_mask: torch.Tensor | None = None, **kwargs: Any) -> torch.Tensor | None:

@@ -22,6 +22,7 @@ Products = npt.NDArray[np.generic]
 """Integers [heads·G, n], as int32 or float32."""
 
 _ONE_THREAD = 1 << 18  # multiplications up to which OpenBLAS uses one thread: its others have a lock for all callers
+_FEW = 1024  # tokens that are not worth waking torch's threads for
 _TRIAL = (4096, 4, 3, 64)  # tokens, KV heads, group, dimension
 
 
@@ -40,9 +41,11 @@ def by_blas(keys: Int8, query: QuantisedQuery, scratch: npt.NDArray[np.float32])
     return products
 
 
-def by_int8_gemm(keys: Int8, query: QuantisedQuery, _scratch: npt.NDArray[np.float32]) -> Products:
+def by_int8_gemm(keys: Int8, query: QuantisedQuery, scratch: npt.NDArray[np.float32]) -> Products:
     """The same in one call: each query head stands in a row of its own, zero outside its KV head's columns."""
     tokens, kv_heads, dim = keys.shape
+    if tokens <= _FEW:
+        return by_blas(keys, query, scratch)
     group = query.q8.shape[1]
     rows = torch.zeros(len(query.heads), group, kv_heads, dim, dtype=torch.int8)
     for i, head in enumerate(query.heads):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from hillinfer.csd import abi
 from hillinfer.csd.abi import ScoreBlock, Words
@@ -168,6 +169,7 @@ def _close(
 
 def _work(launches: queue.SimpleQueue[_Launch | None], geometry: Geometry, span: Span) -> None:
     """The scoring thread, in place of the FPGA."""
+    threadpool_limits(1, user_api="openmp")  # of this thread alone: it works beside the model's threads, not on them
     scorer = Scorer(geometry.kv_heads, geometry.head_dim)
     buffer = files.aligned_buffer(scorer.most * geometry.score_key_bytes)
     while (launch := launches.get()) is not None:
