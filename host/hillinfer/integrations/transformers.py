@@ -391,7 +391,7 @@ def _attention(
 
 
 def _padding_of(mask: torch.Tensor) -> torch.Tensor:
-    """The padding bool [B, kv] in a mask [B, 1, T, kv] that a model made itself (OPT before 5.24); it must be causal."""
+    """The padding bool [B, kv] in a mask [B, 1, T, kv] of a model's own (OPT before 5.24); it must be causal."""
     allowed = mask if mask.dtype == torch.bool else mask == 0
     padding = allowed[:, 0, -1]
     length, total = mask.shape[-2:]
