@@ -20,8 +20,8 @@ _RUN = """
     from hillinfer.memory import PeakMemory
 
     config = LlamaConfig(
-        vocab_size=300, hidden_size=64, intermediate_size=64, num_hidden_layers=8, num_attention_heads=16,
-        num_key_value_heads=16, head_dim=256, max_position_embeddings=8192, eos_token_id=None,
+        vocab_size=300, hidden_size=64, intermediate_size=64, num_hidden_layers=16, num_attention_heads=8,
+        num_key_value_heads=8, head_dim=256, max_position_embeddings=8192, eos_token_id=None,
     )
     model = LlamaForCausalLM(config).eval()
     ids = torch.randint(5, 300, (1, 4096))

@@ -27,18 +27,19 @@ _TRIAL = (4096, 4, 3, 64)  # tokens, KV heads, group, dimension
 
 
 def by_blas(keys: Int8, query: QuantisedQuery, scratch: npt.NDArray[np.float32]) -> Products:
-    """Products of keys [n, H, d] with the query's heads; ``scratch`` float32 [≥ n, H, d]."""
+    """Products of keys [n, H, d] with the query's heads; ``scratch`` float32 [≥ 64, H, d]."""
     tokens, _, dim = keys.shape
-    np.copyto(scratch[:tokens], keys, casting="unsafe")
     group = query.q8.shape[1]
-    step = max(64, _ONE_THREAD // (group * dim))
-    products = np.empty((len(query.heads) * group, tokens), np.float32)
-    for i, head in enumerate(query.heads):
-        query8 = query.q8[head].astype(np.float32)
-        for start in range(0, tokens, step):
-            part = slice(start, min(start + step, tokens))
-            np.matmul(query8, scratch[part, head].T, out=products[i * group : (i + 1) * group, part])
-    return products
+    queries = query.q8[list(query.heads)].astype(np.float32)
+    step = min(len(scratch), max(64, _ONE_THREAD // (group * dim)))
+    products = np.empty((len(query.heads), group, tokens), np.float32)
+    for start in range(0, tokens, step):
+        part = keys[start : start + step]
+        copy = scratch[: len(part)]
+        np.copyto(copy, part, casting="unsafe")
+        for i, head in enumerate(query.heads):
+            np.matmul(queries[i], copy[:, head].T, out=products[i, :, start : start + step])
+    return products.reshape(-1, tokens)
 
 
 def by_int8_gemm(keys: Int8, query: QuantisedQuery, scratch: npt.NDArray[np.float32]) -> Products:

@@ -27,7 +27,8 @@ class Scorer:
         assert head_dim * 127 * 127 < 2**24, "float32 sums of INT8 products are exact only below 2^24"
         self.most = max(1, _SCRATCH_BYTES // (4 * BLOCK * kv_heads * head_dim)) * BLOCK
         self._multiply = best_way()
-        self._scratch = np.empty((self.most, kv_heads, head_dim), np.float32)  # occupied only if BLAS needs it
+        rows = min(self.most, max(TILE, _SCRATCH_BYTES // (4 * kv_heads * head_dim)))
+        self._scratch = np.empty((rows, kv_heads, head_dim), np.float32)  # occupied only if BLAS needs it
 
     def score(
         self, integers: npt.NDArray[np.int8], exponents: npt.NDArray[np.int8], query: QuantisedQuery

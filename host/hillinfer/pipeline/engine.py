@@ -25,6 +25,7 @@ from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.base import PerHead, SelectingPolicy
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import Ledger
+from hillinfer.store.reserve import reserve
 from hillinfer.store.token_stream import Fetch, TokenStream, make_pieces
 
 _KEY_FORMAT = "int8"
@@ -69,6 +70,7 @@ class Engine:
         self.trace = Trace(enabled=settings.trace)
         self.ledger = Ledger()
         self._heap = Heap()
+        self._gathered = reserve(0, geometry.row_stride, geometry.dtype)
         newest = settings.device_bytes
         self.capacity = Capacity(
             geometry, sequences, settings.hot_bytes, newest.nbytes if newest else None, pinned=policy.budget
@@ -143,8 +145,7 @@ class Engine:
         with self.trace.span("store"):
             stream.append(keys, values, decoding=decoding)
         self._remember(work, grouped, lse)
-        if query.shape[1] > 1:
-            self._heap.tidy(self.ledger.tiers.hot.bytes + self.ledger.tiers.device.bytes)
+        self._tidy()
         return out.flatten(0, 1)
 
     def _remember(self, work: _Work, query: torch.Tensor, lse: torch.Tensor) -> None:
@@ -168,6 +169,7 @@ class Engine:
 
         query [H·G, 1, d], keys and values [H, 1, d] → [H·G, 1, d].
         """
+        self._tidy()
         work = self._works[Stream(layer, sequence)]
         stream = work.ready()
         if self.policy.exact(stream.length) or work.normaliser is None:
@@ -178,7 +180,7 @@ class Engine:
         sets = self._select(work, grouped[:, :, 0].float().cpu().numpy(), work.normaliser, scaling)
         selected = sets[0] if len(sets) == 1 else np.unique(np.concatenate(sets))
         with self.trace.span("gather"):
-            fetch = stream.fetch(selected, spare=1)
+            fetch = stream.fetch(selected, spare=1, out=self._room_for(len(selected) + 1))
             fetch.rows[-1:] = self.geometry.pack_rows(keys, values)
         with self.trace.span("wait for cold rows"):
             rows = fetch.wait().to(query.device)
@@ -193,6 +195,15 @@ class Engine:
         work.behind = partial(_settle, self.trace, stream, selected, fetch)  # no reference to self: no cycle
         self._behind.append(work)
         return out.flatten(0, 1)
+
+    def _room_for(self, rows: int) -> torch.Tensor:
+        """Memory for the rows of one step, the same for all streams: they are done with before the next."""
+        if len(self._gathered) < rows:
+            self._gathered = reserve(rows * 5 // 4, self.geometry.row_stride, self.geometry.dtype)
+        return self._gathered
+
+    def _tidy(self) -> None:
+        self._heap.tidy(self.ledger.tiers.hot.bytes + self.ledger.tiers.device.bytes)
 
     def _select(
         self,

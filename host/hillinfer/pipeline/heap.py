@@ -11,7 +11,7 @@ from mmap import PAGESIZE
 from pathlib import Path
 
 _STATM = Path("/proc/self/statm")
-_GARBAGE = 48 << 20  # growth beyond what the tiers explain, from which on a trim (2 ms) is worth it
+_GARBAGE = 16 << 20  # growth beyond what the tiers explain, from which on a trim (2 ms) is worth it
 
 
 class Heap:

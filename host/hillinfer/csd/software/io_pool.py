@@ -12,8 +12,9 @@ from hillinfer.csd.software.files import ColdFile, aligned_buffer
 from hillinfer.csd.software.reading import ThreadReader, open_reader
 
 _THREADS = 16  # where reading in Python threads stops gaining (108 reads: 8: 1.97, 16: 1.74, 32: 2.3 ms)
-_UNWRITTEN_BYTES = 16 << 20  # write-behind bound: appending waits beyond it
+_UNWRITTEN_BYTES = 8 << 20  # write-behind bound: appending waits beyond it
 _PIECE_BYTES = 2 << 20  # of one write
+_SPARE_BYTES = 8 << 20
 _GRAIN = 1 << 16  # sizes of buffers, so that they can be used again
 
 
@@ -74,8 +75,9 @@ class IoPool:
         return aligned_buffer(-(-nbytes // _GRAIN) * _GRAIN)
 
     def give(self, buffer: npt.NDArray[np.uint8]) -> None:
-        """Take a buffer back; the two largest are kept."""
-        self._spare = sorted([*self._spare, buffer], key=len)[-2:]
+        """Take a buffer back; the two largest of a usual size are kept."""
+        if len(buffer) <= _SPARE_BYTES:
+            self._spare = sorted([*self._spare, buffer], key=len)[-2:]
 
     def close(self) -> None:
         self.executor.shutdown(wait=True, cancel_futures=True)
