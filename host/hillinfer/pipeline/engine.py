@@ -50,7 +50,7 @@ class _Work:
 
 
 class Engine:
-    """All streams of one cache. ``close`` (or leaving the ``with`` block) removes every cold file.
+    """All streams of one cache; ``close`` removes every cold file.
 
     sequences    the batch size
     max_tokens   most tokens a sequence may ever have; memory for tables and pools is reserved for it, not taken
