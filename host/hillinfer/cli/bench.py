@@ -63,7 +63,9 @@ def decode_command(
     if as_json:
         write_json(result)
         return
-    stdout().print(_table(result))
+    console = stdout()
+    console.width = max(console.width, 120)  # cut at 80 columns the figures are of no use
+    console.print(_table(result))
     for name, value in result["summary"].items():
         stdout().print(f"{name:26} {'-' if value is None else format(value, '.4g')}")
 
@@ -74,7 +76,7 @@ def _table(result: dict[str, Any]) -> Table:
         caption="KL to the full cache in nats; times are medians of one run on this machine: compare within it",
     )
     for heading in ("method", "KL", "same token", "ms/token", "prefill/s", "hit", "moved", "hot", "read/token"):
-        table.add_column(heading, justify="left" if heading == "method" else "right")
+        table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=True)
     for row in result["rows"]:
         table.add_row(
             row["label"],
