@@ -375,3 +375,17 @@ def test_masks_that_models_make_themselves(tmp_path):
         pytest.raises(ModelError, match="causal masks"),
     ):
         model(ids, attention_mask=prefix, **{cache_keyword(model): cache})
+
+
+def test_the_least_that_works_works(tmp_path):
+    """The figure in the error is good for the whole run, not only for getting past the first check."""
+    model = tiny("llama")
+    ids = _prompt(3000)
+    cache = HillInferCache(model, alpha=0.5, hot_bytes=1000, cold_dir=tmp_path)
+    with cache, pytest.raises(MemoryBudgetError) as caught:
+        cache.expect(3000 + NEW)
+    least = int(str(caught.value).rsplit(" ", 1)[1].rstrip(")"))
+    with HillInferCache(model, alpha=0.5, hot_bytes=least, cold_dir=tmp_path) as cache:
+        cache.expect(3000 + NEW)
+        _generate(model, ids, cache)
+        assert cache.stats().tiers.hot.peak_bytes <= least

@@ -128,11 +128,11 @@ class HillInferCache(Cache):
 
     def expect(self, total_tokens: int, sequences: int = 1) -> None:
         """Check budgets, memory and disk for ``total_tokens`` per sequence before anything is computed."""
-        self.engine(sequences).expect(total_tokens)
+        self.engine(sequences, total_tokens).expect(total_tokens)
         self._expected = total_tokens
 
-    def engine(self, sequences: int) -> Engine:
-        """The engine for a batch of ``sequences``, made when first needed."""
+    def engine(self, sequences: int, expected: int = 0) -> Engine:
+        """The engine for a batch of ``sequences``, made when first needed, with ``expected`` tokens in each."""
         if self._closed:
             raise SettingError("this HillInferCache is closed: make a new one")
         if self._failure is not None:
@@ -149,6 +149,7 @@ class HillInferCache(Cache):
                     sequences=sequences,
                     max_tokens=self._max_tokens,
                     device=self._model_device,
+                    expected=expected,
                 )
         if self._engine.capacity.sequences != sequences:
             raise SettingError(
@@ -266,7 +267,9 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
             )
         if key_states.requires_grad:
             raise ModelError("HillInfer serves inference only: call the model under torch.inference_mode()")
-        self._cache.engine(key_states.shape[0])  # the batch is the one this cache holds, and the cache is whole
+        self._cache.engine(
+            key_states.shape[0], key_states.shape[2]
+        )  # the batch is the one this cache holds, and the cache is whole
         self.is_initialized = True
         self._pending = key_states.shape[2]
         key_states = key_states.detach()  # a tensor of our own to mark

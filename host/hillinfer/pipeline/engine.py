@@ -54,6 +54,7 @@ class Engine:
 
     sequences    the batch size
     max_tokens   most tokens a sequence may ever have; memory for tables and pools is reserved for it, not taken
+    expected     tokens a sequence will have as far as is known: budgets must do for them
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Engine:
         sequences: int,
         max_tokens: int,
         device: torch.device,
+        expected: int = 0,
     ) -> None:
         self.geometry, self.policy, self.settings = geometry, policy, settings
         self.trace = Trace(enabled=settings.trace)
@@ -75,7 +77,7 @@ class Engine:
         self.capacity = Capacity(
             geometry, sequences, settings.hot_bytes, newest.nbytes if newest else None, pinned=policy.budget
         )
-        self.capacity.check(0, self._working_set)  # before memory is reserved
+        self.capacity.check(expected, self._working_set)  # before memory is reserved
         self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.span)
         try:
             if _KEY_FORMAT not in self.csd.capabilities.key_formats:
