@@ -26,16 +26,14 @@ def models_command(
         write_json(entries)
         return
     table = Table(caption="--model also takes a Hugging Face id, a local directory or a .gguf file")
-    for heading in ("model", "params", "context", "cached", "license", "source"):
-        table.add_column(heading, overflow="fold", no_wrap=heading == "model")
+    for heading in ("model", "params", "context", "cached"):
+        table.add_column(heading, no_wrap=heading != "model")
     for entry in entries:
         shape = "{layers} layers, {heads} heads ({kv_heads} KV) of {head_dim}".format_map(entry)
         table.add_row(
-            f"{entry['name']}\n[dim]{shape}[/]",
+            f"{entry['name']}\n[dim]{shape}\n{entry['source']}, {entry['license']}[/]",
             human_count(entry["parameters"]),
             f"{entry['context']:,}",
             "yes" if entry["cached"] else "no",
-            entry["license"],
-            entry["source"],
         )
     stdout().print(table)
