@@ -79,7 +79,7 @@ def test_alpha_one_gives_the_stock_caches_text_and_fills_the_tiers(hill: Any, ar
 def test_selected_tokens_with_every_setting(hill: Any, arguments: list[Any], tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
     settings = {"--alpha": 0.3, "--reduce": "max-lse", "--scope": "head", "--mass": 0.9, "--hot-bytes": "30%"}
-    settings |= {"--device-bytes": "32KiB", "--prefill-chunk": 100, "--cold-dir": tmp_path, "--trace": trace}
+    settings |= {"--device-bytes": "64KiB", "--prefill-chunk": 100, "--cold-dir": tmp_path, "--trace": trace}
     shown = hill(*arguments, *(word for pair in settings.items() for word in pair), "--json")
     answer = json.loads(shown.out)
     assert shown.code == 0, answer
