@@ -267,9 +267,8 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
             )
         if key_states.requires_grad:
             raise ModelError("HillInfer serves inference only: call the model under torch.inference_mode()")
-        self._cache.engine(
-            key_states.shape[0], key_states.shape[2]
-        )  # the batch is the one this cache holds, and the cache is whole
+        # Raises unless the batch is the one this cache holds, and the cache is whole.
+        self._cache.engine(key_states.shape[0], expected=key_states.shape[2])
         self.is_initialized = True
         self._pending = key_states.shape[2]
         key_states = key_states.detach()  # a tensor of our own to mark

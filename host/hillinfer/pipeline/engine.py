@@ -68,7 +68,7 @@ class Engine:
         device: torch.device,
         expected: int = 0,
     ) -> None:
-        self.geometry, self.policy, self.settings = geometry, policy, settings
+        self.geometry, self.policy = geometry, policy
         self.trace = Trace(enabled=settings.trace)
         self.ledger = Ledger()
         self._heap = Heap()
@@ -114,10 +114,6 @@ class Engine:
     def _working_set(self, tokens: int) -> int:
         """Rows of a stream brought together at once; exact attention goes piece by piece."""
         return 0 if self.policy.exact(tokens) else self.policy.budget(tokens)
-
-    def stream(self, layer: int, sequence: int) -> TokenStream:
-        """A stream, with nothing left to do behind it."""
-        return self._works[Stream(layer, sequence)].ready()
 
     def exact(
         self,
@@ -171,11 +167,11 @@ class Engine:
 
         query [H·G, 1, d], keys and values [H, 1, d] → [H·G, 1, d].
         """
-        self._tidy()
         work = self._works[Stream(layer, sequence)]
         stream = work.ready()
         if self.policy.exact(stream.length) or work.normaliser is None:
             return self.exact(layer, sequence, query, keys, values, scaling, decoding=True)
+        self._tidy()
         if work.window:
             self._seed(work, scaling)
         grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])

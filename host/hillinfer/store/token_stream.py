@@ -84,7 +84,6 @@ class TokenStream:
         self.placement = Placement()
         self._key_format = key_format
         self._lowest = np.full(geometry.kv_heads, 15, np.int8)
-        self._decoding = False
         self._context = 0  # tokens of the stream, with those just coming in
         self._counted = (0, 0, 0)
 
@@ -108,14 +107,14 @@ class TokenStream:
 
     def append(self, keys: torch.Tensor, values: torch.Tensor, *, decoding: bool) -> None:
         """Add keys and values [H, n, d]. While decoding they stay on the device as long as there is room."""
-        self._decoding = decoding
         self._context = self.length + keys.shape[1]
         if decoding:
             rows = self.geometry.pack_rows(keys, values)
             for i in range(len(rows)):
                 if self.device_tier.full:
-                    self._store(*self.device_tier.oldest(1))
+                    moved = self._store(*self.device_tier.oldest(1))
                     self.device_tier.drop(1)
+                    self._ledger.moved(moved, 0, step=False)
                 self.device_tier.append(rows[i : i + 1])
         else:
             rows = self.geometry.pack_rows(keys, values, before=len(self.device_tier))
@@ -133,8 +132,8 @@ class TokenStream:
         self.device_tier.restart(self.stored + whole)
         self.device_tier.append(rows[whole:])
 
-    def _store(self, rows: torch.Tensor, keys: ScoringKeys) -> None:
-        """Write whole tiles [n, row_stride] to the log and keep the newest of them in the hot pool."""
+    def _store(self, rows: torch.Tensor, keys: ScoringKeys) -> int:
+        """Write whole tiles [n, row_stride] to the log; returns how many of their rows the hot pool keeps."""
         rows = rows.cpu()
         first = self.hot_pool.tokens
         tokens = first + len(rows)
@@ -147,8 +146,7 @@ class TokenStream:
         self._make_room(keep)
         self.hot_pool.insert(np.arange(tokens - keep, tokens), rows[len(rows) - keep :])
         self.host_tiles.add(first // TILE, keys, room.host_tiles)
-        if self._decoding:
-            self._ledger.moved(keep, 0, step=False)
+        return keep
 
     @property
     def _room(self) -> Room:
