@@ -17,9 +17,6 @@ set period  [setting QK_PERIOD_NS 3.333]
 set stimuli [setting QK_STIMULI [file join $root build vitis stimuli.bin]]
 set xo      [setting QK_XO [file join $work qk_score.xo]]
 
-# hls/ only, never hls/compat: Vitis brings ap_int.h and hls_stream.h itself.
-set flags "-std=c++14 -I[file join $root hls]"
-
 file mkdir $work
 cd $work
 # Components replaced projects in 2024.2; older versions have no such command.
@@ -30,8 +27,9 @@ if {[llength [info commands open_component]] > 0} {
     open_solution -reset solution1 -flow_target vitis
 }
 set_top qk_score
-add_files [file join $root hls qk_score.cpp] -cflags $flags
-add_files -tb [file join $root hls vitis tb_qk_score.cpp] -cflags "$flags -Wno-unknown-pragmas"
+# No include folders: the kernel's files name each other by relative paths, and ap_int.h is to be Vitis's own.
+add_files [file join $root hls qk_score.cpp] -cflags -std=c++14
+add_files -tb [file join $root hls vitis tb_qk_score.cpp] -cflags "-std=c++14 -Wno-unknown-pragmas"
 set_part $part
 create_clock -period $period -name default
 

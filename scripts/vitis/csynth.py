@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 from .errors import VitisError
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# Of code that differs for Vitis, Vitis's branch.
+_BRANCH = re.compile(r"^#ifdef __VITIS_HLS__$(.*?)^#else$.*?^#endif$", re.DOTALL | re.MULTILINE)
 # label: for (...) { #pragma HLS PIPELINE II=1: as the kernel writes every loop that must be pipelined.
 _LOOP = re.compile(r"\b(\w+):\s*for\s*\([^{]*\{\s*#pragma\s+HLS\s+PIPELINE\b([^\n]*)", re.IGNORECASE)
 _II = re.compile(r"\bII\s*=\s*(\d+)", re.IGNORECASE)
@@ -72,7 +74,7 @@ def pipelined_loops(sources: Iterable[Path]) -> dict[str, int]:
     """The loops that the kernel's sources want pipelined: label -> II of its pragma, 1 where it names none."""
     wanted: dict[str, int] = {}
     for source in sources:
-        code = _COMMENT.sub("", source.read_text(encoding="utf-8"))
+        code = _BRANCH.sub(r"\1", _COMMENT.sub("", source.read_text(encoding="utf-8")))
         for label, pragma in _LOOP.findall(code):
             interval = _II.search(pragma)
             wanted[label] = int(interval[1]) if interval else 1
