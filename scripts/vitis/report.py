@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -77,11 +78,22 @@ def resources(folder: Path) -> Gate:
 def of_build(
     root: Path, hls: Path, link: Path | None, target: str, wanted_mhz: int, clock: str | None = None
 ) -> list[Gate]:
-    """All gates that a build of this target has: emulation is not routed, so only synthesis counts for it."""
-    gates = [synthesis(root, hls)]
+    """All gates that a build of this target has: emulation is not routed, so only synthesis counts for it.
+
+    A report that is missing or unreadable is a fault of its gate: it must neither pass nor stop the others.
+    """
+    gates = [_gate("synthesis", lambda: synthesis(root, hls))]
     if target == "hw" and link is not None:
-        gates += [routed_timing(link, wanted_mhz, clock), resources(link)]
+        gates.append(_gate("timing", lambda: routed_timing(link, wanted_mhz, clock)))
+        gates.append(_gate("utilisation", lambda: resources(link)))
     return gates
+
+
+def _gate(name: str, read: Callable[[], Gate]) -> Gate:
+    try:
+        return read()
+    except VitisError as error:
+        return Gate(name, "", "no figures", (str(error),), {})
 
 
 def lines(gates: list[Gate]) -> list[str]:

@@ -178,6 +178,13 @@ def test_an_image_that_misses_a_gate_is_kept_and_says_so(ready: Tree, capsys: py
     assert "misses setup" in faults[0]
 
 
+def test_an_image_without_reports_is_kept_too(ready: Tree, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ready.link() == 0
+    assert ready.install() == 0
+    assert "no routed timing summary under" in capsys.readouterr().out
+    assert record_of(ready.bitstreams / f"qk_score.hw.{SMARTSSD}.xclbin")["reports"]["timing"]["faults"]
+
+
 def test_a_folder_of_bitstreams_that_cannot_be_written(ready: Tree, capsys: pytest.CaptureFixture[str]) -> None:
     assert ready.link() == 0
     ready.leave_reports()

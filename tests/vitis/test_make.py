@@ -98,7 +98,7 @@ def test_what_is_up_to_date_is_not_built_again(tree: Path) -> None:
 def test_what_does_not_go_into_the_fpga_costs_no_build(tree: Path, name: str) -> None:
     make_file(tree, f"build/vitis/hls/{SMARTSSD_PART}/300MHz/qk_score.xo")
     make_file(tree, f"hls/{name}", 3000)
-    assert steps(dry_run(tree, "xo")) == []
+    assert "hls" not in steps(dry_run(tree, "xo"))
 
 
 def test_the_native_library_and_the_rtl_follow_their_sources(tree: Path) -> None:

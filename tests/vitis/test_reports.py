@@ -208,6 +208,13 @@ def test_emulation_is_not_routed(built: list[str], capsys: pytest.CaptureFixture
     assert "timing" not in capsys.readouterr().out
 
 
-def test_reports_that_are_not_there_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", "--hls", str(tmp_path)]) == 2
-    assert "run make xo first" in capsys.readouterr().err
+def test_reports_that_are_not_there_fail_their_gates_and_no_others(
+    built: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "link/reports/link/imp/impl_1_kernel_util_routed.rpt").unlink()
+    assert cli.main(built) == 1
+    said = capsys.readouterr().out
+    assert "ok    timing" in said
+    assert "FAIL  utilisation  no figures\n      there is no kernel_util_routed.rpt under" in said
+    assert cli.main(["report", "--hls", str(tmp_path / "nothing")]) == 1
+    assert "run make xo first" in capsys.readouterr().out
