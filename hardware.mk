@@ -23,14 +23,14 @@ kernel_sources := $(filter-out hls/native.cpp,$(wildcard hls/*.cpp hls/*.h hls/p
 native         := build/native/libqk_score.so
 open_rtl       := build/rtl/qk_score.sv
 
-vitis    := $(PY) -m scripts.vitis
-hls_dir  := build/vitis/hls/$(PART)/$(CLOCK_MHZ)MHz
-platform := $(notdir $(PLATFORM:.xpfm=))
-link_dir := build/vitis/$(TARGET)/$(platform)/$(CLOCK_MHZ)MHz
-xo       := $(hls_dir)/qk_score.xo
-image    := $(link_dir)/qk_score.xclbin
-stimuli  := build/vitis/stimuli.bin
-installed = bitstreams/qk_score.$(TARGET).$(platform).xclbin
+vitis     := $(PY) -m scripts.vitis
+hls_dir   := build/vitis/hls/$(PART)/$(CLOCK_MHZ)MHz
+platform  := $(notdir $(PLATFORM:.xpfm=))
+link_dir  := build/vitis/$(TARGET)/$(platform)/$(CLOCK_MHZ)MHz
+xo        := $(hls_dir)/qk_score.xo
+image     := $(link_dir)/qk_score.xclbin
+stimuli   := build/vitis/stimuli.bin
+installed := bitstreams/qk_score.$(TARGET).$(platform).$(CLOCK_MHZ)MHz.xclbin
 
 # ---------------------------------------------------------------------------------------------- open tools
 

@@ -29,8 +29,9 @@ def run(argv: list[str], log: Path, environment: Mapping[str, str] | None = None
     log.parent.mkdir(parents=True, exist_ok=True)
     print("$", shlex.join(argv), flush=True)
     try:
-        with log.open("w", encoding="utf-8") as file:
-            process = subprocess.Popen(
+        with (
+            log.open("w", encoding="utf-8") as file,
+            subprocess.Popen(
                 argv,
                 cwd=log.parent,
                 stdin=subprocess.DEVNULL,
@@ -39,15 +40,15 @@ def run(argv: list[str], log: Path, environment: Mapping[str, str] | None = None
                 text=True,
                 errors="replace",
                 env={**os.environ, **(environment or {})},
-            )
+            ) as process,
+        ):
             assert process.stdout is not None
             for line in process.stdout:
                 print(line, end="", flush=True)
                 file.write(line)
-            code = process.wait()
     except OSError as error:
         raise VitisError(f"{argv[0]} cannot be run: {error.strerror}") from error
-    if code:
+    if code := process.returncode:
         tail = log.read_text(encoding="utf-8").splitlines()[-_TAIL:]
         errors = [line for line in tail if "ERROR" in line] or tail
         raise VitisError("\n  ".join([f"{Path(argv[0]).name} failed with exit code {code} (log: {log})", *errors]))
@@ -85,7 +86,7 @@ def link(target: str, platform: str, connectivity: Path, clock_mhz: int, xo: Pat
     for needed in (xo, connectivity):
         if not needed.is_file():
             raise VitisError(f"there is no {needed}")
-    compiled = provenance.read(xo)
+    compiled = provenance.read(xo, "tool", "part", "git", "built", "sha256")
     if Version.of_banner(compiled["tool"]) != tool.version:
         raise VitisError(f"{xo} was made by {compiled['tool']}, but on PATH is {tool}: make clean-hw, and build again")
     xclbin.parent.mkdir(parents=True, exist_ok=True)
@@ -135,8 +136,9 @@ def emconfig(platform: str, folder: Path) -> None:
 
 def install(xclbin: Path, folder: Path, extra: Mapping[str, Any]) -> Path:
     """Copy a linked image and its provenance into the folder of bitstreams; extra joins the provenance."""
-    record = provenance.read(xclbin)
-    image = folder / f"{commands.KERNEL}.{record['target']}.{record['platform']}.xclbin"
+    record = provenance.read(xclbin, "target", "platform", "clock_mhz")
+    clock = f"{record['clock_mhz']['wanted']}MHz"
+    image = folder / f"{commands.KERNEL}.{record['target']}.{record['platform']}.{clock}.xclbin"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # The record goes first and last: an image is never there beside the record of another.

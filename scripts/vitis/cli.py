@@ -73,8 +73,8 @@ def emconfig(arguments: argparse.Namespace) -> int:
 
 def install(arguments: argparse.Namespace) -> int:
     """Put a linked image and its provenance among the bitstreams. A failed gate is told, and does not stop it."""
-    target = provenance.read(arguments.image)["target"]
-    wanted = provenance.read(arguments.image)["clock_mhz"]["wanted"]
+    record = provenance.read(arguments.image, "target", "clock_mhz")
+    target, wanted = record["target"], record["clock_mhz"]["wanted"]
     gates = report.of_build(ROOT, arguments.hls, arguments.image.parent, target, wanted, arguments.kernel_clock)
     reports = {gate.name: {**gate.values, "faults": list(gate.faults)} for gate in gates}
     image = build.install(arguments.image, arguments.output, {"reports": reports})
@@ -97,16 +97,14 @@ def show_report(arguments: argparse.Namespace) -> int:
 
 def verify(arguments: argparse.Namespace) -> int:
     """Check an image against its provenance; exit code 1 when it differs or its sources have changed."""
-    record = provenance.read(arguments.image)
+    record = provenance.read(arguments.image, "git", "target", "platform", "tools", "built")
     wrong = provenance.verify(arguments.image, ROOT)
     if arguments.json:
         print(json.dumps({"record": record, "faults": wrong}, indent=2))
     else:
-        git = record["git"]
+        git, changes = record["git"], " with local changes" if record["git"]["dirty"] else ""
         print(f"{arguments.image.name}: {record['target']} for {record['platform']}, {record['tools']['link']}")
-        print(
-            f"  of {git['revision']}{' with local changes' if git['dirty'] else ''}, built {record['built']['xclbin']}"
-        )
+        print(f"  of {git['revision']}{changes}, built {record['built']['xclbin']}")
         print("\n".join(f"  FAIL  {fault}" for fault in wrong) or "  ok    image and sources are those of the record")
     return 1 if wrong else 0
 
@@ -182,6 +180,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(arguments.function(arguments))
     except VitisError as error:
         print(f"vitis: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:  # a folder that cannot be written, a full disk
+        print(f"vitis: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("vitis: stopped", file=sys.stderr)

@@ -62,11 +62,11 @@ def read(file: Path) -> Synthesis:
     return Synthesis(
         version=_text(root, "ReportVersion/Version", file),
         part=_text(root, f"{settings}/Part", file),
-        target_ns=float(_text(root, f"{settings}/TargetClockPeriod", file)),
-        uncertainty_ns=float(_text(root, f"{settings}/ClockUncertainty", file)),
-        estimated_ns=float(_text(root, f"{timing}/EstimatedClockPeriod", file)),
+        target_ns=_period(root, f"{settings}/TargetClockPeriod", file),
+        uncertainty_ns=_period(root, f"{settings}/ClockUncertainty", file),
+        estimated_ns=_period(root, f"{timing}/EstimatedClockPeriod", file),
         loops=tuple(loops),
-        resources={entry.tag: int(entry.text or 0) for entry in resources} if resources is not None else {},
+        resources={entry.tag: _number(entry.text) or 0 for entry in resources} if resources is not None else {},
     )
 
 
@@ -105,6 +105,14 @@ def _text(element: ElementTree.Element, path: str, file: Path) -> str:
     if not found:
         raise VitisError(f"{file} has no {path}: its format is not that of Vitis HLS 2021.2 to 2024.2")
     return found.strip()
+
+
+def _period(element: ElementTree.Element, path: str, file: Path) -> float:
+    text = _text(element, path, file)
+    try:
+        return float(text)
+    except ValueError as error:
+        raise VitisError(f"{file}: {path} is {text}, not a number of nanoseconds") from error
 
 
 def _number(text: str | None) -> int | None:

@@ -82,8 +82,8 @@ def write(made: Path, record: Mapping[str, Any]) -> None:
         raise VitisError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def read(made: Path) -> dict[str, Any]:
-    """The record of a file; VitisError when there is none or it is not one."""
+def read(made: Path, *fields: str) -> dict[str, Any]:
+    """The record of a file, which has these fields; VitisError when there is none, or it is not one."""
     path = record_path(made)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -93,21 +93,22 @@ def read(made: Path) -> dict[str, Any]:
         raise VitisError(f"{path} cannot be read: {error}") from error
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise VitisError(f"{path} is not a record of schema {SCHEMA}")
+    if lacks := [field for field in fields if field not in record]:
+        raise VitisError(f"{path} lacks {', '.join(lacks)}")
     return record
 
 
 def verify(image: Path, root: Path) -> list[str]:
     """What does not hold any more, a sentence each: the image against its record, the sources against the tree."""
-    record = read(image)
+    expected = read(image, "sha256")["sha256"]
+    if not {"xclbin", "sources"} <= set(expected):
+        raise VitisError(f"{record_path(image)} lacks the checksums of image and sources")
+    if not image.is_file():
+        raise VitisError(f"there is no image {image}")
     wrong = []
-    try:
-        if checksum(image) != record["sha256"]["xclbin"]:
-            wrong.append(f"{image.name} is not the file of its record: its SHA-256 differs")
-        built: dict[str, str] = record["sha256"]["sources"]
-    except FileNotFoundError as error:
-        raise VitisError(f"there is no image {image}") from error
-    except (KeyError, TypeError) as error:
-        raise VitisError(f"{record_path(image)} lacks {error}") from error
+    if checksum(image) != expected["xclbin"]:
+        wrong.append(f"{image.name} is not the file of its record: its SHA-256 differs")
+    built: dict[str, str] = expected["sources"]
     here = source_checksums(root)
     changed = sorted(name for name in built.keys() | here.keys() if built.get(name) != here.get(name))
     if changed:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import csynth, provenance, timing, utilisation
+from .build import reached_mhz
 from .commands import KERNEL
 from .errors import VitisError
 
@@ -53,12 +54,16 @@ def routed_timing(folder: Path, wanted_mhz: int, name: str | None = None) -> Gat
     """The slack of the kernel's clock after routing."""
     file = timing.find(folder)
     clock = timing.kernel_clock(timing.read(file), name)
+    faults = timing.faults(clock, wanted_mhz)
+    reached = reached_mhz(folder / f"{KERNEL}.xclbin")
+    if reached is not None and reached < wanted_mhz - 1:
+        faults.append(f"v++ lowered the kernel's clock to {reached} MHz")
     return Gate(
         "timing",
         str(file),
         f"{clock.name} at {clock.mhz:.0f} MHz: setup slack {clock.setup:.3f} ns, hold slack {clock.hold:.3f} ns",
-        tuple(timing.faults(clock, wanted_mhz)),
-        asdict(clock),
+        tuple(faults),
+        {**asdict(clock), "reached_mhz": reached},
     )
 
 

@@ -160,7 +160,7 @@ def test_install_puts_image_and_provenance_among_the_bitstreams(ready: Tree) -> 
     assert ready.link() == 0
     ready.leave_reports()
     assert ready.install() == 0
-    image = ready.bitstreams / f"qk_score.hw.{SMARTSSD}.xclbin"
+    image = ready.bitstreams / f"qk_score.hw.{SMARTSSD}.300MHz.xclbin"
     assert image.read_text() == ready.image.read_text()
     record = record_of(image)
     assert record["sha256"]["xclbin"] == provenance.checksum(image)
@@ -174,7 +174,7 @@ def test_an_image_that_misses_a_gate_is_kept_and_says_so(ready: Tree, capsys: py
     ready.leave_reports(TIMING.replace("0.021", "-0.310"))
     assert ready.install() == 0
     assert "misses setup by 0.310 ns" in capsys.readouterr().out
-    faults = record_of(ready.bitstreams / f"qk_score.hw.{SMARTSSD}.xclbin")["reports"]["timing"]["faults"]
+    faults = record_of(ready.bitstreams / f"qk_score.hw.{SMARTSSD}.300MHz.xclbin")["reports"]["timing"]["faults"]
     assert "misses setup" in faults[0]
 
 
@@ -182,7 +182,7 @@ def test_an_image_without_reports_is_kept_too(ready: Tree, capsys: pytest.Captur
     assert ready.link() == 0
     assert ready.install() == 0
     assert "no routed timing summary under" in capsys.readouterr().out
-    assert record_of(ready.bitstreams / f"qk_score.hw.{SMARTSSD}.xclbin")["reports"]["timing"]["faults"]
+    assert record_of(ready.bitstreams / f"qk_score.hw.{SMARTSSD}.300MHz.xclbin")["reports"]["timing"]["faults"]
 
 
 def test_a_folder_of_bitstreams_that_cannot_be_written(ready: Tree, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,4 +202,4 @@ def test_installing_again_replaces_image_and_record_together(ready: Tree) -> Non
     ready.xo.write_text("another kernel")
     build.link("hw", SMARTSSD, Path("hls/vitis/smartssd.cfg"), 300, ready.xo, ready.image)
     assert ready.install() == 0
-    assert cli.main(["verify", str(ready.bitstreams / f"qk_score.hw.{SMARTSSD}.xclbin")]) == 0
+    assert cli.main(["verify", str(ready.bitstreams / f"qk_score.hw.{SMARTSSD}.300MHz.xclbin")]) == 0

@@ -82,7 +82,7 @@ def test_targets_platforms_and_clocks_have_folders_of_their_own(tree: Path) -> N
 def test_what_is_up_to_date_is_not_built_again(tree: Path) -> None:
     xo = f"build/vitis/hls/{SMARTSSD_PART}/300MHz/qk_score.xo"
     image = f"build/vitis/hw/{SMARTSSD}/300MHz/qk_score.xclbin"
-    installed = f"bitstreams/qk_score.hw.{SMARTSSD}.xclbin"
+    installed = f"bitstreams/qk_score.hw.{SMARTSSD}.300MHz.xclbin"
     for age, name in enumerate((xo, image, installed), start=2000):
         make_file(tree, name, age)
     assert steps(dry_run(tree, "xclbin")) == []

@@ -11,6 +11,7 @@ from scripts.vitis import cli, csynth, timing, utilisation
 from scripts.vitis.errors import VitisError
 from scripts.vitis.provenance import kernel_sources
 from tests.vitis.reports import CSYNTH, ROOT, TIMING, UTILISATION, csynth_xml
+from tests.vitis.stand_ins import INFO
 
 
 def write(tmp_path: Path, text: str, name: str = "report") -> Path:
@@ -67,6 +68,7 @@ def test_an_estimate_beyond_the_period_is_a_fault(tmp_path: Path) -> None:
         ("<profile>", "cannot be read"),
         ("<profile/>", "lists no loops"),
         (csynth_xml({"a": 1}).replace("EstimatedClockPeriod", "Fmax"), "has no .*EstimatedClockPeriod: its format"),
+        (csynth_xml({"a": 1}, estimated="undef"), "EstimatedClockPeriod is undef, not a number"),
     ],
 )
 def test_what_is_no_csynth_xml_is_told(tmp_path: Path, text: str, says: str) -> None:
@@ -201,6 +203,19 @@ def test_a_failed_gate_is_an_exit_code(built: list[str], tmp_path: Path, capsys:
     write(tmp_path, csynth_xml({"pad_loop": 3}), "hls/qk_score/solution1/syn/report/csynth.xml")
     assert cli.main([*built, "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["synthesis"]["faults"]
+
+
+def test_a_clock_that_was_lowered_is_a_fault(
+    built: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, INFO.replace("300 MHz", "272 MHz"), "link/qk_score.xclbin.info")
+    assert cli.main(built) == 1
+    assert "v++ lowered the kernel's clock to 272 MHz" in capsys.readouterr().out
+
+
+def test_a_report_that_cannot_be_written(built: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*built, "--output", str(write(tmp_path, "", "file") / "vitis.json")]) == 2
+    assert capsys.readouterr().err.startswith(f"vitis: {tmp_path}/file: ")
 
 
 def test_emulation_is_not_routed(built: list[str], capsys: pytest.CaptureFixture[str]) -> None:
