@@ -1,4 +1,4 @@
-"""Score Blocks as bytes, ABI version 1 (kernel.md, "ABI"). Nothing else packs or unpacks them.
+"""Score Blocks as bytes (docs/kernel.md, "blocks").
 
 A block is a slot of 65 beats of 64 bytes: 64 beats of 16 tuples, then a trailer beat, written last.
 A tuple is 4 bytes: uint16 offset in the block, int16 score. Padding is 0xFFFFFFFF.
@@ -11,19 +11,25 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hillinfer.csd.abi.numbers import (
+    BLOCK_TOKENS,
+    MAGIC,
+    NO_SCORE,
+    SLOT_BEATS,
+    STATUS_FORMAT,
+    STATUS_SHAPE,
+    STATUS_TOKENS,
+)
+from hillinfer.csd.abi.numbers import PADDING as _PADDING
 from hillinfer.errors import DeviceError
-from hillinfer.kv.geometry import BLOCK
 
 Words = npt.NDArray[np.uint32]
 
-TUPLE_WORDS = BLOCK
-SLOT_WORDS = BLOCK + 16
-SLOT_BYTES = 4 * SLOT_WORDS
-PADDING = np.uint32(0xFFFFFFFF)
-MAGIC = 0x31534B51  # "QKS1"
-NO_SCORE = -32768  # the maximum of a block in which nothing was scanned
-_OFFSETS = np.arange(BLOCK, dtype=np.uint16)
-_STATUS = {1: "number of tokens", 2: "shape", 4: "format"}
+TUPLE_WORDS = BLOCK_TOKENS
+SLOT_WORDS = SLOT_BEATS * 16
+PADDING = np.uint32(_PADDING)
+_OFFSETS = np.arange(BLOCK_TOKENS, dtype=np.uint16)
+_STATUS = {STATUS_TOKENS: "number of tokens", STATUS_SHAPE: "shape", STATUS_FORMAT: "format"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ def unpack_block(slot: Words, tag: int) -> ScoreBlock:
     if status:
         wrong = ", ".join(name for bit, name in _STATUS.items() if status & bit) or f"status {status}"
         raise DeviceError(f"the device refused a launch: illegal {wrong}")
-    if not emitted <= scanned <= BLOCK:
+    if not emitted <= scanned <= BLOCK_TOKENS:
         raise DeviceError(f"the device returned a Score Block with {emitted} tuples of {scanned} tokens")
     tuples = _tuples(slot)[:emitted]
     offsets, scores = tuples[:, 0], tuples[:, 1].view(np.int16)
