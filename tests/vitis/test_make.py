@@ -60,7 +60,8 @@ def test_every_target_has_a_help_line_and_can_be_made(tree: Path, target: str) -
 
 def test_an_image_is_compiled_linked_and_installed(tree: Path) -> None:
     lines = dry_run(tree, "xclbin")
-    assert steps(lines) == ["hls", "link", "install"]
+    assert steps(lines) == ["probe", "hls", "link", "install"]
+    lines = lines[1:]
     compiled = f"build/vitis/hls/{SMARTSSD_PART}/300MHz"
     linked = f"build/vitis/hw/{SMARTSSD}/300MHz"
     assert f"--steps csynth,export --work {compiled}/xo" in lines[0]
@@ -99,6 +100,13 @@ def test_what_does_not_go_into_the_fpga_costs_no_build(tree: Path, name: str) ->
     make_file(tree, f"build/vitis/hls/{SMARTSSD_PART}/300MHz/qk_score.xo")
     make_file(tree, f"hls/{name}", 3000)
     assert "hls" not in steps(dry_run(tree, "xo"))
+
+
+@pytest.mark.parametrize("goal", ["xclbin", "report", "verify"])
+def test_a_wrong_target_is_told_at_once(tree: Path, goal: str) -> None:
+    with pytest.raises(AssertionError, match=r"TARGET=sw_emu is not offered: hw .* or hw_emu; make csim"):
+        dry_run(tree, goal, "TARGET=sw_emu")
+    assert dry_run(tree, "csim", "TARGET=sw_emu")  # a name that others' environments may use
 
 
 def test_the_native_library_and_the_rtl_follow_their_sources(tree: Path) -> None:
