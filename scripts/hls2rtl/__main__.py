@@ -1,0 +1,7 @@
+"""``python -m hls2rtl``."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,548 @@
+"""One function of the IR -> a Process: control flow becomes predicates and selects, memory accesses become effects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from . import ir
+from .errors import Location, RuleError
+from .graph import Graph, Node
+from .ir import Block, Instruction
+from .process import Effect, EffectKind, Loop, Memory, Process
+from .regions import LoopBlocks, Region, Regions, Unit, find_regions
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """base + offset + sum of index * stride, in bytes; base is a parameter or a local array."""
+
+    base: ir.Argument | Instruction
+    offset: int
+    terms: tuple[tuple[Node, int], ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A pointer that depends on a condition: LLVM merges the same access to two streams into one like this."""
+
+    condition: Node
+    if_true: Pointer | Choice
+    if_false: Pointer | Choice
+
+
+def build_process(function: ir.Function, types: ir.Types, lines: ir.DebugLines, labels: dict[Location, str]) -> Process:
+    """Raises RuleError where the function leaves the language."""
+    return _Builder(function, types, lines, labels).build()
+
+
+class _Builder:
+    def __init__(
+        self, function: ir.Function, types: ir.Types, lines: ir.DebugLines, labels: dict[Location, str]
+    ) -> None:
+        self.function, self.types, self.labels = function, types, labels
+        self.regions: Regions = find_regions(function, lines)
+        self.graph = Graph()
+        self.process = Process(function.short_name, function.name, function.location, self.graph)
+        self.values: dict[ir.Value, Node] = {}
+        self.pointers: dict[ir.Value, Pointer | Choice] = {}
+        self.edges: dict[tuple[Block, Block], Node] = {}  # when control goes this way, given that the region is entered
+        self.reached: dict[Unit, Node] = {}
+        self.loop_of = {block: loop for loop in self.regions.loops for block in loop.blocks}
+        self.loops: dict[LoopBlocks, Loop] = {}
+        self.loop: Loop | None = None
+        self.places: dict[Effect, tuple[Unit, Instruction]] = {}
+        self.arrays: dict[Instruction, tuple[str, ir.ArrayType, bool]] = {}  # alloca -> name, type, whether in banks
+
+    def build(self) -> Process:
+        for number, argument in enumerate(self.function.arguments):
+            name = argument.name or f"parameter{number}"
+            argument.name = name
+            self.process.parameters.append(name)
+            if argument.width:
+                self.process.scalars[name] = argument.width
+                self.values[argument] = self.graph.argument(name, argument.width)
+            else:
+                self.pointers[argument] = Pointer(argument, 0, ())
+        self._find_arrays()
+        outer = self.regions.outer
+        for unit in outer.units:
+            self.reached[unit] = self._reached(unit, outer)
+            if isinstance(unit, LoopBlocks):
+                self._loop(unit)
+            else:
+                self._block(unit, outer)
+        self.process.loops.sort(key=lambda loop: loop.index)
+        self._trim()
+        return self.process
+
+    # ------------------------------------------------------------------------------------------- control flow
+
+    def _reached(self, unit: Unit, region: Region) -> Node:
+        """The predicate of a node, given that its region is entered."""
+        if unit is region.entry:
+            return self.graph.true
+        guarantor = region.guaranteed_by[unit]
+        if guarantor is not unit:
+            return self.reached[guarantor]
+        block = unit.header if isinstance(unit, LoopBlocks) else unit
+        inside = set(unit.blocks) if isinstance(unit, LoopBlocks) else set()
+        return self.graph.any([self._edge(source, block) for source in block.predecessors if source not in inside])
+
+    def _edge(self, source: Block, target: Block) -> Node:
+        """When control goes this way. Seen from outside, a loop that was entered is left."""
+        if self.loop is None and source in self.loop_of:
+            return self.reached[self.loop_of[source]]
+        return self.edges[source, target]
+
+    def _leave(self, block: Block, reached: Node) -> None:
+        """Notes the predicates of a block's outgoing edges."""
+        targets = block.successors
+        if len(targets) == 2 and targets[0] is not targets[1]:
+            condition = self._value(block.terminator.operands[0])
+            self.edges[block, targets[0]] = self.graph.and_(reached, condition)
+            self.edges[block, targets[1]] = self.graph.and_(reached, self.graph.not_(condition))
+        elif targets:
+            self.edges[block, targets[0]] = reached
+
+    def _block(self, block: Block, region: Region) -> None:
+        for instruction in block.instructions:
+            self.graph.location = instruction.location or self.graph.location
+            self.graph.name = instruction.name
+            if instruction.opcode == "phi":
+                if not (self.loop and block is region.entry):
+                    self._phi(instruction)
+            elif instruction.opcode not in ("br", "condbr", "uncondbr", "ret"):
+                self._instruction(instruction)
+        if block.terminator.opcode not in ("br", "condbr", "uncondbr", "ret"):
+            raise self._unsupported(block.terminator)
+        self._leave(block, self.reached[block])
+
+    def _loop(self, blocks: LoopBlocks) -> None:
+        index = len(self.loops)
+        name = self.labels.get(blocks.location) if blocks.location else None
+        false = self.graph.false
+        loop = Loop(index, name or f"loop{index}", blocks.location, self.reached[blocks], false)
+        self.loops[blocks] = self.loop = loop
+        self.process.loops.append(loop)
+        header = blocks.header
+        outside = [block for block in header.predecessors if block not in set(blocks.blocks)]
+        phis = [instruction for instruction in header.instructions if instruction.opcode == "phi"]
+        firsts = [self._join(phi, outside, lambda source: self._edge(source, header)) for phi in phis]
+
+        self.graph.loop = index
+        for phi in phis:
+            self.graph.location, self.graph.name = phi.location or blocks.location, phi.name
+            if phi.width is None:
+                raise self._error("pointer", "a pointer that changes from turn to turn", phi)
+            self.values[phi] = self.graph.state(phi.width, phi.name)
+        region = self.regions.bodies[blocks]
+        for unit in region.units:
+            assert isinstance(unit, Block)
+            self.reached[unit] = self._reached(unit, region)
+            self._block(unit, region)
+        latches = [block for block in header.predecessors if block in set(blocks.blocks)]
+        loop.proceed = self.graph.any([self.edges[latch, header] for latch in latches])
+        for phi, first in zip(phis, firsts, strict=True):
+            following = self._join(phi, latches, lambda source: self.edges[source, header])
+            state = self.values[phi]
+            state.args = [first, following]
+            loop.states.append(state)
+        self._check_streams(loop, region)
+        self.graph.loop = None
+        self.loop = None
+
+    def _join(self, phi: Instruction, sources: Sequence[Block], edge: Callable[[Block], Node]) -> Node:
+        """The value of a phi, given that control comes from one of the sources."""
+        values = {block: value for block, value in zip(phi.incoming, phi.operands, strict=True) if block in sources}
+        result: Node | None = None
+        for block, value in values.items():
+            node = self._value(value)
+            result = node if result is None else self.graph.select(edge(block), node, result)
+        assert result is not None
+        return result
+
+    def _phi(self, phi: Instruction) -> None:
+        block = phi.block
+        groups: dict[Unit, list[Block]] = {}
+        for source in phi.incoming:
+            unit: Unit = source if self.loop else self.loop_of.get(source, source)
+            groups.setdefault(unit, []).append(source)
+        if phi.width is None:
+            self._pointer_phi(phi)
+            return
+        result: Node | None = None
+        for unit, sources in groups.items():
+            if isinstance(unit, LoopBlocks):
+                loop = self.loops[unit]
+                self.graph.loop = loop.index
+                node = self._join(phi, sources, lambda source: self.edges[source, block])
+                self.graph.loop = None
+            else:
+                node = self._join(phi, sources, lambda source: self.edges[source, block])
+            when = self._edge(sources[0], block)
+            result = node if result is None else self.graph.select(when, node, result)
+        assert result is not None
+        self.values[phi] = result
+
+    def _pointer_phi(self, phi: Instruction) -> None:
+        result: Pointer | Choice | None = None
+        for source, value in zip(phi.incoming, phi.operands, strict=True):
+            pointer = self._pointer(value, phi)
+            result = pointer if result is None else Choice(self._edge(source, phi.block), pointer, result)
+        assert result is not None
+        self.pointers[phi] = result
+
+    # ------------------------------------------------------------------------------------------------- values
+
+    def _value(self, value: ir.Value) -> Node:
+        if isinstance(value, ir.Constant) and value.width is not None:
+            return self.graph.const(value.width, value.value)
+        if isinstance(value, ir.Global):
+            raise RuleError("global", f"the variable {value.name} is global or static", self.graph.location)
+        if value not in self.values:
+            raise RuleError("pointer", "a pointer is used as a number, or kept in a variable", self.graph.location)
+        return self.values[value]
+
+    def _instruction(self, i: Instruction) -> None:
+        if i.opcode in _BINARY:
+            self.values[i] = self._binary(i, self._value(i.operands[0]), self._value(i.operands[1]))
+        elif i.opcode == "icmp":
+            self.values[i] = self.graph.compare(i.predicate, self._value(i.operands[0]), self._value(i.operands[1]))
+        elif i.opcode == "select" and i.width is None:
+            condition, if_true, if_false = i.operands
+            choice = Choice(self._value(condition), self._pointer(if_true, i), self._pointer(if_false, i))
+            self.pointers[i] = choice
+        elif i.opcode == "select":
+            self.values[i] = self.graph.select(*(self._value(operand) for operand in i.operands))
+        elif i.opcode in ("zext", "sext") and i.width:
+            extend = self.graph.zext if i.opcode == "zext" else self.graph.sext
+            self.values[i] = extend(self._value(i.operands[0]), i.width)
+        elif i.opcode == "trunc" and i.width:
+            self.values[i] = self.graph.bits(self._value(i.operands[0]), 0, i.width)
+        elif i.opcode == "freeze":
+            self.values[i] = self._value(i.operands[0])
+        elif i.opcode == "alloca":
+            self.pointers[i] = Pointer(i, 0, ())
+        elif i.opcode == "getelementptr":
+            self.pointers[i] = self._element(i)
+        elif i.opcode == "load":
+            self.values[i] = self._load(i)
+        elif i.opcode == "store":
+            self._store(i)
+        elif i.opcode == "call":
+            self._call(i)
+        else:
+            raise self._unsupported(i)
+
+    def _binary(self, i: Instruction, a: Node, b: Node) -> Node:
+        match i.opcode:
+            case "add":
+                return self.graph.add(a, b)
+            case "sub":
+                return self.graph.sub(a, b)
+            case "mul":
+                return self.graph.mul(a, b)
+            case "and":
+                return self.graph.and_(a, b)
+            case "or":
+                return self.graph.or_(a, b)
+            case "xor":
+                return self.graph.xor(a, b)
+            case "shl" | "lshr" | "ashr":
+                return self.graph.shift(i.opcode, a, b)
+        raise self._error("division", "division takes a divider of its own: shift, multiply, or precompute", i)
+
+    def _call(self, i: Instruction) -> None:
+        name = i.callee
+        if name.startswith(_NO_HARDWARE):
+            return
+        if name.startswith(("llvm.memset.", "llvm.memcpy.", "llvm.memmove.")):
+            raise self._error("memory", "an array is cleared or copied as a whole: do it in a pipelined loop", i)
+        intrinsic = re.match(r"llvm\.(\w+)\.", name)
+        if not intrinsic or i.width is None:
+            raise self._error("call", f"{ir.short_name(name) or 'a function pointer'} is not defined in the source", i)
+        args = [self._value(operand) for operand in i.operands[:-1]]
+        result = self._intrinsic(intrinsic[1], args)
+        if result is None:
+            raise self._unsupported(i)
+        self.values[i] = result
+
+    def _intrinsic(self, name: str, args: list[Node]) -> Node | None:
+        g = self.graph
+        a, b = args[0], args[-1]
+        match name:
+            case "umin" | "smin":
+                return g.select(g.compare("ult" if name == "umin" else "slt", a, b), a, b)
+            case "umax" | "smax":
+                return g.select(g.compare("ult" if name == "umax" else "slt", a, b), b, a)
+            case "abs":
+                return g.select(g.compare("slt", a, g.const(a.width, 0)), g.sub(g.const(a.width, 0), a), a)
+            case "usub" if len(args) == 2:  # saturating
+                return g.select(g.compare("ult", a, b), g.const(a.width, 0), g.sub(a, b))
+            case "fshl" | "fshr" if b.is_const():
+                width, by = a.width, b.value % a.width
+                both = g.concat([a, args[1]])
+                return g.bits(both, (width - by if name == "fshl" else by), width) if by else args[name == "fshr"]
+            case "bswap":
+                return g.concat([g.bits(a, low, 8) for low in range(0, a.width, 8)])
+            case "bitreverse":
+                return g.concat([g.bits(a, low, 1) for low in range(a.width)])
+            case "ctpop":
+                return self._count_ones(a)
+        return None
+
+    def _count_ones(self, a: Node) -> Node:
+        sums = [self.graph.zext(self.graph.bits(a, low, 1), a.width) for low in range(a.width)]
+        while len(sums) > 1:
+            pairs = [sums[n : n + 2] for n in range(0, len(sums), 2)]
+            sums = [self.graph.add(pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+        return sums[0]
+
+    # ----------------------------------------------------------------------------------------------- pointers
+
+    def _pointer(self, value: ir.Value, at: Instruction) -> Pointer | Choice:
+        if isinstance(value, ir.Global):
+            what = "constant table" if value.constant else "global or static variable"
+            raise self._error("global", f"{ir.short_name(value.name)} is a {what}", at)
+        if value not in self.pointers:
+            raise self._error("pointer", "a pointer is computed, cast or null", at)
+        return self.pointers[value]
+
+    def _element(self, i: Instruction) -> Pointer:
+        base = self._pointer(i.operands[0], i)
+        if isinstance(base, Choice):
+            raise self._error("pointer", "an index into one of two arrays", i)
+        kind, offset, terms = i.source_type, base.offset, list(base.terms)
+        for number, operand in enumerate(i.operands[1:]):
+            index = self._value(operand)
+            if number == 0:
+                stride = self.types.bytes(kind)
+            elif array := re.fullmatch(r"\[(\d+) x (.*)\]", kind):
+                kind = array[2]
+                stride = self.types.bytes(kind)
+            else:
+                kind, step = self.types.step(kind, index.value)
+                offset += step
+                continue
+            if index.is_const():
+                offset += index.signed_value * stride
+            else:
+                terms.append((index, stride))
+        return Pointer(base.base, offset, tuple(terms))
+
+    def _find_arrays(self) -> None:
+        """Names the local arrays, and finds those whose outer index is always a constant: they split into banks."""
+        allocas = [i for i in self.function.instructions() if i.opcode == "alloca"]
+        for alloca in allocas:
+            kind = self.types.array(alloca.source_type)
+            if not kind.dimensions:
+                raise self._error(
+                    "memory", f"{alloca.name} is kept in memory: a variable whose address is taken", alloca
+                )
+            name = f"{_identifier(alloca.name)}_memory"
+            used = [entry[0] for entry in self.arrays.values()]
+            while name in used:
+                name += "_"
+            self.arrays[alloca] = (name, kind, len(kind.dimensions) > 1 and self._outer_constant(alloca, kind))
+
+    def _outer_constant(self, alloca: Instruction, kind: ir.ArrayType) -> bool:
+        derived: set[ir.Value] = {alloca}
+        bank_bytes = kind.element_bytes * kind.dimensions[-1]
+        for i in self.function.instructions():
+            if i.operands and i.operands[0] in derived and i.opcode == "getelementptr":
+                derived.add(i)
+                source = i.source_type
+                for number, operand in enumerate(i.operands[1:]):
+                    if number and (array := re.fullmatch(r"\[(\d+) x (.*)\]", source)):
+                        source = array[2]
+                    elif number:
+                        break
+                    if not isinstance(operand, ir.Constant) and self.types.bytes(source) >= bank_bytes:
+                        return False
+            elif i.opcode in ("phi", "select") and any(operand in derived for operand in i.operands):
+                derived.add(i)
+        return True
+
+    def _locate(self, pointer: Pointer, width: int, at: Instruction) -> tuple[Memory, Node]:
+        """The memory that a pointer into a local array means, and the address in it."""
+        assert isinstance(pointer.base, Instruction)
+        name, kind, banked = self.arrays[pointer.base]
+        size = kind.element_bytes
+        if pointer.offset % size or any(stride % size for _, stride in pointer.terms) or width > 8 * size:
+            raise self._error(
+                "memory", f"{pointer.base.name} is accessed in parts of its elements, or as another type", at
+            )
+        depth = 1
+        for dimension in kind.dimensions:
+            depth *= dimension
+        element = pointer.offset // size
+        if banked:
+            bank, element = divmod(element, kind.dimensions[-1])
+            depth, name = kind.dimensions[-1], f"{name}_{bank}"
+        bits = max(1, (depth - 1).bit_length())
+        address = self.graph.const(bits, element)
+        for index, stride in pointer.terms:
+            scaled = self.graph.mul(self._fit(index, bits), self.graph.const(bits, stride // size))
+            address = self.graph.add(scaled, address)
+        memory = self.process.memories.setdefault(name, Memory(name, depth, location=at.location))
+        if memory.width not in (0, width):
+            raise self._error("memory", f"{pointer.base.name} is accessed as i{memory.width} and as i{width}", at)
+        memory.width = width
+        return memory, address
+
+    def _fit(self, index: Node, bits: int) -> Node:
+        return self.graph.bits(index, 0, bits) if index.width >= bits else self.graph.zext(index, bits)
+
+    # ------------------------------------------------------------------------------------------------ effects
+
+    def _targets(self, pointer: Pointer | Choice, predicate: Node) -> list[tuple[Pointer, Node]]:
+        if isinstance(pointer, Pointer):
+            return [(pointer, predicate)]
+        when = self.graph.and_(predicate, pointer.condition)
+        otherwise = self.graph.and_(predicate, self.graph.not_(pointer.condition))
+        return self._targets(pointer.if_true, when) + self._targets(pointer.if_false, otherwise)
+
+    def _load(self, i: Instruction) -> Node:
+        if i.width is None:
+            raise self._error("float" if _is_float(i.type) else "pointer", f"a value of type {i.type} in memory", i)
+        self._require_loop(i)
+        result: Node | None = None
+        for pointer, predicate in self._targets(self._pointer(i.operands[0], i), self.reached[i.block]):
+            node = self._load_one(i, i.width, pointer, predicate)
+            result = node if result is None else self.graph.select(predicate, node, result)
+        assert result is not None
+        return result
+
+    def _load_one(self, i: Instruction, width: int, pointer: Pointer, predicate: Node) -> Node:
+        if isinstance(pointer.base, ir.Argument):
+            stream = pointer.base.name
+            self._port(self.process.reads, stream, width, i)
+            effect = self._effect("read", stream, predicate, i)
+            effect.result = self.graph.read(width, stream)
+            effect.address = self._burst_index(pointer, width, i)
+            return effect.result
+        memory, address = self._locate(pointer, width, i)
+        loaded = self.graph.load(width, memory.name, address)
+        effect = self._effect("load", memory.name, predicate, i)
+        effect.result, effect.address = loaded, address
+        # What an earlier store of this turn wrote to the same place is not in the memory yet.
+        assert self.loop
+        value = loaded
+        for store in self.loop.of("store", memory.name):
+            assert store.address is not None
+            assert store.data is not None
+            same = self.graph.compare("eq", store.address, address)
+            value = self.graph.select(self.graph.and_(store.predicate, same), store.data, value)
+        return value
+
+    def _store(self, i: Instruction) -> None:
+        self._require_loop(i)
+        data = self._value(i.operands[0])
+        for pointer, predicate in self._targets(self._pointer(i.operands[1], i), self.reached[i.block]):
+            if isinstance(pointer.base, ir.Argument):
+                stream = pointer.base.name
+                self._port(self.process.writes, stream, data.width, i)
+                effect = self._effect("write", stream, predicate, i)
+                effect.address = self._burst_index(pointer, data.width, i)
+            else:
+                memory, address = self._locate(pointer, data.width, i)
+                effect = self._effect("store", memory.name, predicate, i)
+                effect.address = address
+            effect.data = data
+
+    def _burst_index(self, pointer: Pointer, width: int, i: Instruction) -> Node | None:
+        """The index of an m_axi access, None of a stream's. Streams are volatile, memory behind pointers is not."""
+        assert isinstance(pointer.base, ir.Argument)
+        if i.volatile != pointer.base.reference:
+            what = "a volatile pointer" if i.volatile else "a reference to something else than a stream"
+            raise self._error("process", f"{pointer.base.name} is {what}", i)
+        if i.volatile:
+            if pointer.offset or pointer.terms:
+                raise self._error("pointer", "an array of streams, or arithmetic on a stream's address", i)
+            return None
+        if pointer.offset or len(pointer.terms) > 1 or any(8 * stride != width for _, stride in pointer.terms):
+            raise self._error("burst", f"{pointer.base.name} is accessed otherwise than as {pointer.base.name}[i]", i)
+        return pointer.terms[0][0] if pointer.terms else self.graph.const(32, 0)
+
+    def _port(self, ports: dict[str, int], name: str, width: int, i: Instruction) -> None:
+        known = self.process.reads.get(name, self.process.writes.get(name))
+        if known is not None and (known != width or name not in ports):
+            problem = "both read and written" if name not in ports else f"accessed as i{known} and as i{width}"
+            raise self._error("stream", f"{name} is {problem} by {self.process.name}", i)
+        ports[name] = width
+        self.process.widths[name] = width
+
+    def _effect(self, kind: EffectKind, target: str, predicate: Node, i: Instruction) -> Effect:
+        assert self.loop is not None
+        effect = Effect(kind, target, predicate, i.location)
+        self.loop.effects.append(effect)
+        self.places[effect] = (i.block, i)
+        return effect
+
+    def _require_loop(self, i: Instruction) -> None:
+        if self.loop is None:
+            raise self._error("side-effect", "a stream, array or pointer is touched outside a pipelined loop", i)
+
+    def _check_streams(self, loop: Loop, region: Region) -> None:
+        """Two accesses to one stream must exclude each other: they become one port, used once a turn."""
+        for kind in ("read", "write"):
+            effects = [effect for effect in loop.effects if effect.kind == kind]
+            for number, second in enumerate(effects):
+                for first in effects[:number]:
+                    if first.target != second.target or self.places[first][1] is self.places[second][1]:
+                        continue
+                    if region.reaches(self.places[first][0], self.places[second][0]):
+                        verb = "read" if kind == "read" else "written"
+                        message = f"{second.target} is {verb} twice in one turn of the loop"
+                        raise RuleError("stream-access", message, second.location)
+
+    def _trim(self) -> None:
+        """Streams and memories are as wide as what is written to them: LLVM pads odd widths to whole bytes."""
+        for kind, targets in (("write", list(self.process.writes)), ("store", list(self.process.memories))):
+            for target in targets:
+                effects = [(loop, effect) for loop in self.process.loops for effect in loop.of(kind, target)]
+                if kind == "write" and any(effect.address is not None for _, effect in effects):
+                    continue  # memory behind a pointer has the width that the source says
+                used = max((effect.data.ones.bit_length() for _, effect in effects if effect.data), default=0)
+                width = max(1, used)
+                for loop, effect in effects:
+                    assert effect.data
+                    self.graph.loop = loop.index
+                    effect.data = self.graph.bits(effect.data, 0, width)
+                    self.graph.loop = None
+                if kind == "store":
+                    self.process.memories[target].width = width
+                else:
+                    self.process.writes[target] = width
+
+    # ------------------------------------------------------------------------------------------------- errors
+
+    def _error(self, rule: str, message: str, i: Instruction) -> RuleError:
+        return RuleError(rule, message, i.location or self.graph.location or self.function.location)
+
+    def _unsupported(self, i: Instruction) -> RuleError:
+        if i.opcode in ("udiv", "sdiv", "urem", "srem"):
+            return self._error("division", "division takes a divider of its own: shift, multiply, or precompute", i)
+        if i.opcode in ("ptrtoint", "inttoptr", "bitcast", "addrspacecast"):
+            return self._error("pointer", "a pointer is cast", i)
+        if _is_float(i.type) or i.opcode in ("fcmp", "fptosi", "fptoui"):
+            return self._error("float", "floating point has no hardware here", i)
+        if i.opcode == "unreachable":
+            return self._error("unsupported", "the end of this code is never reached", i)
+        return self._error("unsupported", f"{i.opcode} has no hardware here", i)
+
+
+# Marks for the optimiser.
+_NO_HARDWARE = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias", "llvm.donothing")
+
+_BINARY = {"add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "udiv", "sdiv", "urem", "srem"}
+
+
+def _is_float(type_text: str) -> bool:
+    return type_text in ("half", "bfloat", "float", "double", "x86_fp80", "fp128")
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W", "_", name) or "array"

@@ -1,0 +1,118 @@
+"""The command ``hls2rtl``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import __version__
+from .errors import RULES, RuleError, ToolError
+from .flow import DEFAULT_CLOCK_NS, Result, compile_kernel, library
+from .report import as_text
+
+_DESCRIPTION = """\
+Compiles a kernel in Vitis-style HLS C++ to SystemVerilog, with open tools only.
+
+The top is an extern "C" function with #pragma HLS DATAFLOW that declares streams and calls processes. A process is a
+void function of pipelined loops over streams, local arrays, and pointers that it walks as p[i]. The RTL has the ports
+of a Vitis kernel: s_axi_control with ap_ctrl_chain, and one m_axi master per pointer.
+"""
+
+_EPILOG = """\
+writes
+  DIR/NAME.sv       the kernel, module NAME
+  DIR/report.json   stages, FIFOs, memories, register map
+  DIR/report.txt    the same for reading
+
+example
+  hls2rtl hls/qk_score.cpp --top qk_score --output build/rtl --include hls
+
+exit status
+  0 written   1 the program breaks a rule   2 wrong usage   3 a tool is missing or failed
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    if options.rules:
+        _print_rules(options.json)
+        return 0
+    if options.source is None or options.top is None or options.output is None:
+        return _failed(options.json, 2, "usage", "SOURCE, --top NAME and --output DIR are needed; see hls2rtl --help")
+    if not options.source.is_file():
+        return _failed(options.json, 2, "usage", f"there is no file {options.source}")
+    if not 1.0 <= options.clock <= 100.0:
+        return _failed(options.json, 2, "usage", f"the clock period is 1 to 100 ns, not {options.clock:g}")
+    try:
+        result = compile_kernel(options.source, options.top, options.clock, options.include, options.define)
+        _write(result, options.output)
+    except RuleError as error:
+        return _refused(options.json, error)
+    except ToolError as error:
+        return _failed(options.json, 3, "tool", str(error))
+    except OSError as error:
+        return _failed(options.json, 3, "file", f"{error.filename}: {error.strerror}")
+    if options.json:
+        print(json.dumps(result.report, indent=1))
+    elif not options.quiet:
+        print(as_text(result.report), end="")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "hls2rtl", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("source", metavar="SOURCE", type=Path, nargs="?", help="the C++ file")
+    parser.add_argument("--top", metavar="NAME", help='the kernel: an extern "C" function of SOURCE')
+    parser.add_argument("--output", metavar="DIR", type=Path, help="where the files go; made if missing")
+    parser.add_argument(
+        "--clock",
+        metavar="NS",
+        type=float,
+        default=DEFAULT_CLOCK_NS,
+        help="period to schedule for, by a model of delay (%(default)s, 300 MHz; three quarters are filled)",
+    )
+    parser.add_argument("--include", metavar="DIR", type=Path, action="append", default=[], help="a folder of headers")
+    parser.add_argument("--define", metavar="X[=V]", action="append", default=[], help="a macro")
+    parser.add_argument("--json", action="store_true", help="print the report, or the error, as JSON")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--rules", action="store_true", help="print the rules of the language, and stop")
+    parser.add_argument("--version", action="version", version=f"hls2rtl {__version__}")
+    return parser
+
+
+def _write(result: Result, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{result.design.top}.sv").write_text(f"{library()}\n{result.verilog}")
+    (folder / "report.json").write_text(json.dumps(result.report, indent=1) + "\n")
+    (folder / "report.txt").write_text(as_text(result.report))
+
+
+def _print_rules(as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(RULES, indent=1))
+    else:
+        for name, text in RULES.items():
+            print(f"{name:14} {text}")
+
+
+def _refused(as_json: bool, error: RuleError) -> int:
+    if as_json:
+        at = error.location
+        place = {"file": at.file, "line": at.line} if at else {"file": None, "line": None}
+        print(json.dumps({"error": {"rule": error.rule, "message": error.message, **place}}))
+    else:
+        print(f"hls2rtl: {error}", file=sys.stderr)
+    return 1
+
+
+def _failed(as_json: bool, status: int, kind: str, message: str) -> int:
+    if as_json:
+        print(json.dumps({"error": {"kind": kind, "message": message}}))
+    else:
+        print(f"hls2rtl: {message}", file=sys.stderr)
+    return status

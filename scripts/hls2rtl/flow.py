@@ -1,0 +1,89 @@
+"""The whole way from a C++ source to a SystemVerilog text and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import check, ir, passes
+from .build import build_process
+from .bursts import find_bursts
+from .clang import compile_cpp
+from .delays import SHARE
+from .design import Design, find_processes, read_design
+from .lookahead import add_flags
+from .memories import choose_memories
+from .report import report
+from .schedule import budget_of, schedule_process
+from .verilog.control import control_module
+from .verilog.dataflow import dataflow_module
+from .verilog.kernel import kernel_module
+from .verilog.process import process_module
+
+DEFAULT_CLOCK_NS = 3.33  # 300 MHz
+_LIBRARY = ("hls2rtl_fifo", "hls2rtl_axi_read", "hls2rtl_axi_write")
+
+
+@dataclass
+class Result:
+    """design: the kernel as objects; verilog: its text; report: what report.json holds."""
+
+    design: Design
+    verilog: str
+    report: dict[str, Any]
+
+
+def compile_kernel(
+    source: Path,
+    top: str,
+    clock_ns: float = DEFAULT_CLOCK_NS,
+    include: Sequence[Path] = (),
+    define: Sequence[str] = (),
+) -> Result:
+    """One kernel. Raises RuleError for a program outside the language, ToolError for a missing tool."""
+    return compile_kernels(source, [top], clock_ns, include, define)[0]
+
+
+def compile_kernels(
+    source: Path,
+    tops: Sequence[str],
+    clock_ns: float = DEFAULT_CLOCK_NS,
+    include: Sequence[Path] = (),
+    define: Sequence[str] = (),
+) -> list[Result]:
+    """Several kernels of one source, which is compiled once."""
+    text, pragmas = compile_cpp(source, include, define)
+    parsed = passes.parse(text)
+    before, _ = ir.read_module(parsed)
+    wanted = {top: find_processes(before, top) for top in tops}
+    for top in tops:
+        check.check(before, top, wanted[top], pragmas)
+    passes.optimise(parsed, {*tops, *(symbol for symbols in wanted.values() for symbol in symbols)})
+    module, lines = ir.read_module(parsed)
+    budget = budget_of(clock_ns, SHARE)
+    results = []
+    for top in tops:
+        processes = {}
+        for symbol in wanted[top]:
+            process = build_process(module.functions[symbol], module.types, lines, pragmas.loop_labels)
+            find_bursts(process)
+            add_flags(process, budget)
+            choose_memories(process)
+            schedule_process(process, budget)
+            processes[symbol] = process
+        design = read_design(module.functions[top], module.types, processes, pragmas)
+        results.append(Result(design, _verilog(design), report(design, str(source), clock_ns, budget)))
+    return results
+
+
+def library() -> str:
+    """The fixed modules that every kernel uses."""
+    folder = Path(__file__).parent / "rtl"
+    return "\n".join((folder / f"{name}.sv").read_text() for name in _LIBRARY)
+
+
+def _verilog(design: Design) -> str:
+    modules = [process_module(process, f"{design.top}_{process.name}") for process in design.processes]
+    return "\n".join([*modules, dataflow_module(design), control_module(design), kernel_module(design)])

@@ -1,0 +1,399 @@
+"""A typed view of LLVM IR: functions, blocks and instructions as plain objects, with the user's source lines.
+
+llvmlite gives instructions as text plus operands; everything that has to be read out of that text is read here, once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
+
+from .clang import HEADERS
+from .errors import Location, RuleError
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An integer constant; undefined values are 0. width is None for what is no integer (null, float, aggregate)."""
+
+    width: int | None
+    value: int
+    text: str
+
+
+@dataclass(eq=False)
+class Global:
+    name: str
+    constant: bool
+
+
+@dataclass(eq=False)
+class Argument:
+    name: str
+    width: int | None  # None for pointers
+    type: str
+    reference: bool = False  # a C++ reference, not a pointer
+    by_value: bool = False  # a struct passed by value
+
+
+@dataclass(eq=False)
+class Block:
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+    successors: list[Block] = field(default_factory=list)  # of a conditional branch: taken if true, if false
+    predecessors: list[Block] = field(default_factory=list)
+
+    @property
+    def terminator(self) -> Instruction:
+        return self.instructions[-1]
+
+
+@dataclass(eq=False)
+class Instruction:
+    opcode: str
+    name: str
+    width: int | None  # of an integer result
+    type: str
+    block: Block
+    text: str
+    location: Location | None
+    operands: list[Value] = field(default_factory=list)
+    incoming: list[Block] = field(default_factory=list)  # of a phi, beside operands
+
+    @property
+    def volatile(self) -> bool:
+        return f"{self.opcode} volatile " in self.text
+
+    @property
+    def predicate(self) -> str:
+        """Of an icmp: eq, ne, ult, slt ..."""
+        found = re.search(r"icmp (?:samesign )?(\w+) ", self.text)
+        assert found, self.text
+        return found[1]
+
+    @property
+    def callee(self) -> str:
+        """Of a call: the function's symbol, or empty for a call through a pointer."""
+        last = self.operands[-1]
+        return last.name if isinstance(last, Function | Global) else ""
+
+    @property
+    def source_type(self) -> str:
+        """Of a getelementptr or an alloca: the type that it counts in."""
+        found = re.search(r"(?:getelementptr|alloca) (?:inbounds |nuw |nusw |inrange\([^)]*\) )*(.*)", self.text)
+        assert found, self.text
+        return _first_type(found[1])
+
+
+@dataclass(eq=False)
+class Function:
+    name: str  # the symbol
+    location: Location | None
+    returns: str = "void"
+    arguments: list[Argument] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def short_name(self) -> str:
+        return short_name(self.name)
+
+    def instructions(self) -> Iterator[Instruction]:
+        for block in self.blocks:
+            yield from block.instructions
+
+
+Value: TypeAlias = Constant | Global | Argument | Instruction | Function
+
+
+@dataclass
+class Module:
+    functions: dict[str, Function]  # by symbol; declarations have no blocks
+    types: Types
+    loop_lines: dict[str, Location]  # of an !llvm.loop node
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """An alloca's type: ``dimensions`` of elements, each ``element_bytes`` apart; no dimensions for a single value."""
+
+    dimensions: tuple[int, ...]
+    element_bytes: int
+
+
+class Types:
+    """Sizes of LLVM types as text, by the rules of the x86-64 data layout that clang is run with."""
+
+    def __init__(self, module_text: str) -> None:
+        self._structs = dict(re.findall(r'^(%(?:"[^"]*"|[\w.]+)) = type (.*)$', module_text, re.MULTILINE))
+
+    def array(self, text: str) -> ArrayType:
+        dimensions: list[int] = []
+        while found := re.fullmatch(r"\[(\d+) x (.*)\]", text):
+            dimensions.append(int(found[1]))
+            text = found[2]
+        return ArrayType(tuple(dimensions), self.bytes(text))
+
+    def bytes(self, text: str) -> int:
+        """The distance of two such values in an array."""
+        size, alignment = self._layout(text)
+        return -(-size // alignment) * alignment
+
+    def fields(self, struct: str) -> list[str]:
+        body = self._structs.get(struct, struct).strip("<>").strip()
+        return _split_types(body[1:-1].strip())
+
+    def step(self, text: str, index: int) -> tuple[str, int]:
+        """Into part ``index`` of a struct: its type and its offset in bytes."""
+        offset = 0
+        packed = self._structs.get(text, text).startswith("<")
+        for position, part in enumerate(self.fields(text)):
+            size, alignment = self._layout(part)
+            alignment = 1 if packed else alignment
+            offset = -(-offset // alignment) * alignment
+            if position == index:
+                return part, offset
+            offset += size
+        raise RuleError("pointer", f"no part {index} in {text}")
+
+    def _layout(self, text: str) -> tuple[int, int]:
+        if found := re.fullmatch(r"i(\d+)", text):
+            size = -(-int(found[1]) // 8)
+            alignment = min(16, 1 << (size - 1).bit_length())
+            return -(-size // alignment) * alignment, alignment
+        if text == "ptr":
+            return 8, 8
+        if found := re.fullmatch(r"\[(\d+) x (.*)\]", text):
+            size, alignment = self._layout(found[2])
+            return int(found[1]) * (-(-size // alignment) * alignment), alignment
+        if text in self._structs or text.startswith(("{", "<{")):
+            packed = self._structs.get(text, text).startswith("<")
+            size, most = 0, 1
+            for part in self.fields(text):
+                part_size, alignment = self._layout(part)
+                alignment = 1 if packed else alignment
+                size = -(-size // alignment) * alignment + part_size
+                most = max(most, alignment)
+            return size, most
+        raise RuleError("memory", f"a local variable of type {text}")
+
+
+def _split_types(text: str) -> list[str]:
+    parts = []
+    while text:
+        first = _first_type(text)
+        parts.append(first)
+        text = text[len(first) :].lstrip(", ")
+    return parts
+
+
+def _first_type(text: str) -> str:
+    """The type that a text begins with: up to the first comma or space outside of brackets and quotes."""
+    depth, quoted = 0, False
+    for position, character in enumerate(text):
+        if character == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif character in "[{<(":
+            depth += 1
+        elif character in "]}>)":
+            depth -= 1
+        elif character == "," and depth == 0:
+            return text[:position]
+    return text
+
+
+def short_name(symbol: str) -> str:
+    """The last name of a mangled symbol: _ZN2qk8rd_queryEv and rd_query are both rd_query."""
+    found = re.match(r"_ZL?(N[KVr]*)?", symbol)
+    if not found:
+        return symbol
+    rest, name = symbol[found.end() :], symbol
+    while length := re.match(r"L?(\d+)", rest):
+        start = length.end()
+        name = rest[start : start + int(length[1])]
+        rest = rest[start + int(length[1]) :]
+        if not found[1]:
+            break
+    return name
+
+
+class DebugLines:
+    """Which source line an instruction stands for: the innermost one that is not in the flow's own headers."""
+
+    def __init__(self, module_text: str) -> None:
+        self._nodes = dict(re.findall(r"^!(\d+) = (.*)$", module_text, re.MULTILINE))
+
+    def of(self, text: str) -> Location | None:
+        """The location of an instruction's or a function's text, by its !dbg attachment."""
+        found = re.search(r"!dbg !(\d+)", text)
+        return self._at(found[1]) if found else None
+
+    def loop(self, text: str) -> Location | None:
+        """Where the loop begins whose back edge this branch is."""
+        found = re.search(r"!llvm\.loop !(\d+)", text)
+        if not found:
+            return None
+        for reference in re.findall(r"!(\d+)", self._nodes[found[1]])[1:]:
+            if self._nodes[reference].startswith("!DILocation"):
+                return self._at(reference)
+        return None
+
+    def unrolled(self, text: str) -> bool:
+        """Whether the loop of this back edge was meant to be unrolled."""
+        found = re.search(r"!llvm\.loop !(\d+)", text)
+        references = re.findall(r"!(\d+)", self._nodes[found[1]])[1:] if found else []
+        return any("unroll.full" in self._nodes[reference] for reference in references)
+
+    def pipelined(self, text: str) -> bool:
+        """Whether the loop of this back edge has a PIPELINE pragma."""
+        found = re.search(r"!llvm\.loop !(\d+)", text)
+        references = re.findall(r"!(\d+)", self._nodes[found[1]])[1:] if found else []
+        return any("unroll.disable" in self._nodes[reference] for reference in references)
+
+    def _at(self, number: str) -> Location | None:
+        node = self._nodes[number]
+        if "DISubprogram" in node:
+            line = re.search(r"\bline: (\d+)", node)
+            return Location(self._file(number), int(line[1]) if line else 0)
+        scope = re.search(r"\bscope: !(\d+)", node)
+        line = re.search(r"\bline: (\d+)", node)
+        inlined = re.search(r"\binlinedAt: !(\d+)", node)
+        if scope is None:
+            return None
+        file = self._file(scope[1])
+        if inlined and (file.startswith(str(HEADERS)) or line is None):
+            return self._at(inlined[1])
+        return Location(file, int(line[1]) if line else 0)
+
+    def _file(self, scope: str) -> str:
+        node = self._nodes[scope]
+        file = re.search(r"\bfile: !(\d+)", node)
+        if file is None:
+            outer = re.search(r"\bscope: !(\d+)", node)
+            return self._file(outer[1]) if outer else "?"
+        name = re.search(r'filename: "([^"]*)"', self._nodes[file[1]])
+        return name[1] if name else "?"
+
+
+def read_module(module: llvm.ModuleRef) -> tuple[Module, DebugLines]:
+    """Reads the whole module into objects."""
+    text = str(module)
+    lines = DebugLines(text)
+    reader = _Reader(lines)
+    for variable in module.global_variables:
+        reader.values[hash(variable)] = Global(variable.name, " constant " in str(variable).split("=", 1)[-1][:120])
+    headers = {
+        found[2]: found[0]
+        for found in re.finditer(r'^(define|declare) [^\n]*?@"?([^\s"(]+)"?\([^\n]*$', text, re.MULTILINE)
+    }
+    functions = {}
+    for reference in module.functions:
+        header = headers.get(reference.name, "")
+        returns = re.search(r"\b(void|i\d+|ptr|half|float|double|[\[{<%].*?) @", header)
+        function = Function(reference.name, lines.of(header), returns[1].split()[-1] if returns else "void")
+        reader.values[hash(reference)] = function
+        functions[reference.name] = function
+    bodies = _bodies(text)
+    for reference in module.functions:
+        if not reference.is_declaration:
+            name = reference.name
+            reader.read_body(reference, functions[name], bodies[name], _parameters(headers[name]))
+    return Module(functions, Types(text), {}), lines
+
+
+def _bodies(module_text: str) -> dict[str, list[str]]:
+    """Each function's instructions as text. Metadata has its numbers in the text of the whole module only."""
+    bodies: dict[str, list[str]] = {}
+    for found in re.finditer(
+        r'^define [^\n]*?@"?([^\s"(]+)"?\([^\n]*\{\n(.*?)^\}', module_text, re.MULTILINE | re.DOTALL
+    ):
+        lines: list[str] = []
+        for line in found[2].splitlines():
+            if re.match(r"  [^\s\]#]", line):
+                lines.append(line.strip())
+            elif line.startswith("  ]"):  # the end of a switch's cases
+                lines[-1] += line[3:]
+        bodies[found[1]] = lines
+    return bodies
+
+
+def _parameters(header: str) -> list[str]:
+    """The parameters' types and attributes as text, from a function's first line."""
+    start = header.index("(", header.index("@"))
+    depth, end = 0, start
+    for end in range(start, len(header)):
+        depth += {"(": 1, ")": -1}.get(header[end], 0)
+        if depth == 0:
+            break
+    return _split_types(header[start + 1 : end])
+
+
+def _width(type_text: str) -> int | None:
+    found = re.fullmatch(r"i(\d+)", type_text)
+    return int(found[1]) if found else None
+
+
+class _Reader:
+    def __init__(self, lines: DebugLines) -> None:
+        self.values: dict[int, Value] = {}
+        self._lines = lines
+        self._constants: dict[str, Constant] = {}
+
+    def read_body(self, reference: llvm.ValueRef, function: Function, body: list[str], attributes: list[str]) -> None:
+        for argument in reference.arguments:
+            kind = str(argument.type)
+            mark = attributes[len(function.arguments)] if attributes else ""
+            made = Argument(argument.name, _width(kind), kind, "dereferenceable" in mark, "byval" in mark)
+            self.values[hash(argument)] = made
+            function.arguments.append(made)
+        blocks = {hash(block): Block(block.name) for block in reference.blocks}
+        pairs: list[tuple[llvm.ValueRef, Instruction]] = []
+        texts = iter(body)
+        for block in reference.blocks:
+            for each in block.instructions:
+                kind = str(each.type)
+                text = next(texts)
+                assert f" {each.opcode}" in f" {text}" or each.opcode.endswith("br"), (each.opcode, text)
+                at = self._lines.of(text)
+                made_instruction = Instruction(
+                    each.opcode, each.name, _width(kind), kind, blocks[hash(block)], text, at
+                )
+                blocks[hash(block)].instructions.append(made_instruction)
+                self.values[hash(each)] = made_instruction
+                pairs.append((each, made_instruction))
+            function.blocks.append(blocks[hash(block)])
+        for each, instruction in pairs:
+            targets = [blocks[hash(o)] for o in each.operands if o.value_kind.name == "basic_block"]
+            instruction.operands = [self._value(o) for o in each.operands if o.value_kind.name != "basic_block"]
+            if instruction.opcode == "phi":
+                instruction.incoming = [blocks[hash(o)] for o in each.incoming_blocks]
+            elif targets:
+                # LLVM keeps a conditional branch's targets in reverse: false, true.
+                block = instruction.block
+                block.successors = targets[::-1] if len(targets) == 2 else targets
+                for target in dict.fromkeys(targets):
+                    target.predecessors.append(block)
+
+    def _value(self, operand: llvm.ValueRef) -> Value:
+        known = self.values.get(hash(operand))
+        if known is not None:
+            return known
+        text = str(operand).strip()
+        if text not in self._constants:
+            self._constants[text] = _constant(text)
+        return self._constants[text]
+
+
+def _constant(text: str) -> Constant:
+    found = re.fullmatch(r"i(\d+) (\S+)", text)
+    if not found:
+        return Constant(None, 0, text)
+    width = int(found[1])
+    words = {"true": 1, "false": 0, "poison": 0, "undef": 0}
+    value = words.get(found[2])
+    return Constant(width, (int(found[2]) if value is None else value) & ((1 << width) - 1), text)

@@ -1,0 +1,123 @@
+"""Conditions that the first stage needs at once become registered flags, computed one turn ahead.
+
+Whether the loop goes on, and whether it reads a stream, opens or holds the whole first stage. As long as such a
+condition depends on counters only, its next value can be computed from the counters' next values: the flag is then one
+more loop-carried state. Where that next value would take longer than a clock, the condition stays as it is.
+"""
+
+from __future__ import annotations
+
+from .delays import delay
+from .graph import Graph, Node
+from .process import Loop, Process
+
+_WORTH = 0.25  # ns of logic below which a flag gains nothing
+
+
+def add_flags(process: Process, budget: float) -> None:
+    """budget: ns of logic that fit one stage."""
+    for loop in process.loops:
+        flags: dict[Node, Node] = {}
+        loop.proceed = _flag(process.graph, loop, loop.proceed, flags, budget)
+        for effect in loop.effects:
+            if effect.kind == "read":
+                effect.predicate = _flag(process.graph, loop, effect.predicate, flags, budget)
+
+
+def _flag(graph: Graph, loop: Loop, condition: Node, flags: dict[Node, Node], budget: float) -> Node:
+    if condition.op == "not":
+        return graph.not_(_flag(graph, loop, condition.args[0], flags, budget))
+    if condition in flags:
+        return flags[condition]
+    states = _states(condition, loop)
+    if not states or _depth(condition, {}) < _WORTH or any(_states(s.args[1], loop) is None for s in states):
+        return condition
+    first = {state: state.args[0] for state in states}
+    following = {state: state.args[1] for state in states}
+    graph.name = f"{condition.name or 'condition'}_ahead"
+    ahead = _Substitution(graph, loop.index, following)(condition)
+    if _depth(ahead, {}) > budget:
+        return condition
+    graph.loop, graph.location = loop.index, condition.location
+    flag = graph.state(1, graph.name)
+    flag.args = [_Substitution(graph, None, first)(condition), ahead]
+    graph.loop = None
+    loop.states.append(flag)
+    flags[condition] = flag
+    return flag
+
+
+def _states(node: Node, loop: Loop) -> list[Node] | None:
+    """The states of the loop that a value depends on; None if it depends on what is read in the turn."""
+    found: list[Node] = []
+    seen: set[Node] = set()
+    work = [node]
+    while work:
+        node = work.pop()
+        if node in seen or node.loop != loop.index:
+            continue
+        seen.add(node)
+        if node.op in ("read", "load"):
+            return None
+        if node.op == "state":
+            found.append(node)
+        else:
+            work += node.args
+    return found
+
+
+def _depth(node: Node, known: dict[Node, float]) -> float:
+    if node not in known:
+        leaf = node.op in ("state", "const", "argument", "read", "load") or node.loop is None
+        known[node] = 0.0 if leaf else delay(node) + max(_depth(arg, known) for arg in node.args)
+    return known[node]
+
+
+class _Substitution:
+    """Rebuilds a value with some nodes replaced by others."""
+
+    def __init__(self, graph: Graph, loop: int | None, replaced: dict[Node, Node]) -> None:
+        self._graph, self._loop, self._done = graph, loop, dict(replaced)
+
+    def __call__(self, node: Node) -> Node:
+        if node not in self._done:
+            self._done[node] = self._rebuilt(node)
+        return self._done[node]
+
+    def _rebuilt(self, node: Node) -> Node:
+        if not node.args or node.op == "state":
+            return node
+        args = [self(arg) for arg in node.args]
+        if all(new is old for new, old in zip(args, node.args, strict=True)):
+            return node
+        graph = self._graph
+        graph.loop, graph.name, graph.location = self._loop, node.name, node.location
+        match node.op:
+            case "add":
+                return graph.add(args[0], args[1])
+            case "sub":
+                return graph.sub(args[0], args[1])
+            case "mul":
+                extend = [graph.sext if node.value >> n & 1 else graph.zext for n in (0, 1)]
+                return graph.mul(extend[0](args[0], node.width), extend[1](args[1], node.width))
+            case "and":
+                return graph.and_(args[0], args[1])
+            case "or":
+                return graph.or_(args[0], args[1])
+            case "xor":
+                return graph.xor(args[0], args[1])
+            case "not":
+                return graph.not_(args[0])
+            case "shl" | "lshr" | "ashr":
+                return graph.shift(node.op, args[0], args[1])
+            case "eq" | "ult" | "ule" | "slt" | "sle":
+                return graph.compare(node.op, args[0], args[1])
+            case "select":
+                return graph.select(args[0], args[1], args[2])
+            case "concat":
+                return graph.concat(args)
+            case "replicate":
+                return graph.replicate(args[0], node.width)
+            case "bits":
+                return graph.bits(args[0], node.value, node.width)
+        raise AssertionError(node.op)
