@@ -4,12 +4,12 @@
 #include "types.h"
 
 // A product of INT8 with INT4 by shifted additions: LUTs, where the multipliers of the upper banks would be DSPs that
-// the card has no room for. nibble = −8·b3 + 4·b2 + 2·b1 + b0.
-static inline ap_int<16> times_nibble(const ap_int<8> &query, const ap_uint<4> &nibble) {
+// the card has no room for. key = −8·b3 + 4·b2 + 2·b1 + b0.
+static inline ap_int<16> times_int4(const ap_int<8> &query, const ap_int<4> &key) {
 #pragma HLS INLINE
   const ap_int<9> zero = 0, once = query, twice = ap_int<9>(query) << 1;
-  const ap_int<10> low = (nibble[0] ? once : zero) + (nibble[1] ? twice : zero);
-  const ap_int<10> high = (nibble[2] ? once : zero) - (nibble[3] ? twice : zero);
+  const ap_int<10> low = (key[0] ? once : zero) + (key[1] ? twice : zero);
+  const ap_int<10> high = (key[2] ? once : zero) - (key[3] ? twice : zero);
   return low + (ap_int<12>(high) << 2);
 }
 

@@ -113,11 +113,12 @@ template <int W, bool Signed> class base<W, Signed, true> {
   template <int V, bool S> AP_INLINE base(const slice<V, S> &part) { part.copy_to(*this); }
 
   // Whole bytes, half words and words are loaded as such, so that a loop over lanes becomes vector instructions.
+  // Divisions, because a compiler knows that 8·i / 8 is i.
   AP_INLINE uint64_t bits(int low, int count) const {
     const unsigned char *bytes = (const unsigned char *)word;
-    if ((low & 7) + count <= 8) return (bytes[low >> 3] >> (low & 7)) & (0xffu >> (8 - count));
-    if (count == 16 && (low & 15) == 0) { uint16_t v; std::memcpy(&v, bytes + (low >> 3), 2); return v; }
-    if (count == 32 && (low & 31) == 0) { uint32_t v; std::memcpy(&v, bytes + (low >> 3), 4); return v; }
+    if (low % 8 + count <= 8 || (count <= 4 && low % 4 == 0)) return (bytes[low / 8] >> low % 8) & (0xffu >> (8 - count));
+    if (count == 16 && low % 16 == 0) { uint16_t v; std::memcpy(&v, bytes + low / 8, 2); return v; }
+    if (count == 32 && low % 32 == 0) { uint32_t v; std::memcpy(&v, bytes + low / 8, 4); return v; }
     uint64_t v = word[low >> 6] >> (low & 63);
     if ((low & 63) + count > 64) v |= word[(low >> 6) + 1] << (64 - (low & 63));
     return v & (~(uint64_t)0 >> (64 - count));

@@ -8,7 +8,7 @@
 #include "../plan.h"
 #include "../types.h"
 
-static const int kRecent = 4;  // more than any tool puts between a write and the read that may overtake it
+static const int kRecent = 8;  // more iterations than a tool puts between a write and the read that may overtake it
 
 void expand_exponents(hls::stream<beat_t> &exponent_beats, hls::stream<exponent_t> &exponents, int n_tokens, int shape,
                       int format) {

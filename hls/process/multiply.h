@@ -10,23 +10,64 @@
 #include "../plan.h"
 #include "../types.h"
 
-// The 128 INT8 lanes that the banks see. FP16 fills 32 of them and INT8 64; their other lanes repeat these.
+// The 128 INT8 lanes that the banks see. FP16 fills 32 of them and INT8 64, again and again.
 static inline void unpack_keys(const beat_t &beat, const ap_int<6> &exponent, unsigned keys, ap_int<8> lane[kKeyLanes]) {
 #pragma HLS INLINE
-  const bool fp16 = keys < QK_INT8, int8 = keys == QK_INT8, to_int4 = keys == QK_FP16_INT4;
-unpack:
-  for (int i = 0; i < kLanes; i++) {
+  if (keys < QK_INT8) {
+  cast_lanes:
+    for (int i = 0; i < 32; i++) {
 #pragma HLS UNROLL
-    const ap_int<8> cast = cast_fp16(beat.range(16 * i + 15, 16 * i), exponent, to_int4);
-  quarters:
-    for (int quarter = 0; quarter < 4; quarter++) {
+      const ap_int<8> cast = cast_fp16(beat.range(16 * i + 15, 16 * i), exponent, keys == QK_FP16_INT4);
+      lane[i] = cast;
+      lane[i + 32] = cast;
+      lane[i + 64] = cast;
+      lane[i + 96] = cast;
+    }
+  } else if (keys == QK_INT8) {
+  int8_lanes:
+    for (int i = 0; i < 64; i++) {
 #pragma HLS UNROLL
-      const int byte = kLanes * (quarter & 1) + i, nibble = kLanes * quarter + i;
-      const ap_int<8> from_int8 = beat.range(8 * byte + 7, 8 * byte);
-      const ap_int<4> from_int4 = beat.range(4 * nibble + 3, 4 * nibble);
-      lane[nibble] = fp16 ? cast : int8 ? from_int8 : ap_int<8>(from_int4);
+      const ap_int<8> stored = beat.range(8 * i + 7, 8 * i);
+      lane[i] = stored;
+      lane[i + 64] = stored;
+    }
+  } else {
+  int4_lanes:
+    for (int i = 0; i < 128; i++) {
+#pragma HLS UNROLL
+      const ap_int<4> stored = beat.range(4 * i + 3, 4 * i);
+      lane[i] = stored;
     }
   }
+}
+
+// The sum of one bank's products. The upper banks are in use for INT4 only, so 4 bits of a lane are all they need.
+static inline ap_int<21> sum_of_bank(const ap_uint<kBankBits> &queries, const ap_int<8> lane[kKeyLanes], int p) {
+#pragma HLS INLINE
+  const int first = kLanes * (p & 3);
+  ap_int<8> query[kLanes];
+  ap_int<16> product[kLanes];
+#pragma HLS ARRAY_PARTITION variable=query complete
+#pragma HLS ARRAY_PARTITION variable=product complete
+query_lanes:
+  for (int l = 0; l < kLanes; l++) {
+#pragma HLS UNROLL
+    query[l] = queries.range(8 * l + 7, 8 * l);
+  }
+  if (p < kSharedBanks) {
+  products:
+    for (int l = 0; l < kLanes; l++) {
+#pragma HLS UNROLL
+      product[l] = query[l] * lane[first + l];
+    }
+  } else {
+  int4_products:
+    for (int l = 0; l < kLanes; l++) {
+#pragma HLS UNROLL
+      product[l] = times_int4(query[l], ap_int<4>(lane[first + l]));
+    }
+  }
+  return sum_of_32(product);
 }
 
 void multiply(hls::stream<beat_t> &queries, hls::stream<beat_t> &key_beats, hls::stream<exponent_t> &exponents,
@@ -53,6 +94,7 @@ load_queries:
 
   const unsigned total = times_tokens(plan, plan.row_beats) << (plan.passes - 1u);
   const bool dual = plan.passes == 2u;
+  const unsigned banks = 1u << plan.banks_log2;
   const ap_uint<3> last_beat = plan.group_beats - 1u;
   const ap_uint<8> last_group = plan.groups - 1u;
   ap_uint<1> pass = 0;
@@ -89,18 +131,8 @@ multiply:
   banks:
     for (int p = 0; p < kBanks; p++) {
 #pragma HLS UNROLL
-      const ap_uint<kBankBits> query = bank[p][address.to_uint()];
-      ap_int<16> product[kLanes];
-#pragma HLS ARRAY_PARTITION variable=product complete
-    products:
-      for (int l = 0; l < kLanes; l++) {
-#pragma HLS UNROLL
-        const int nibble = kLanes * (p & 3) + l;
-        const ap_int<8> q = query.range(8 * l + 7, 8 * l);
-        product[l] = p < kSharedBanks ? ap_int<16>(q * lane[nibble])
-                                      : times_nibble(q, keys.range(4 * nibble + 3, 4 * nibble));
-      }
-      of_bank[p] = sum_of_32(product);
+      of_bank[p] = 0;  // a bank without a query: C simulation does not work it out
+      if ((unsigned)p < banks) of_bank[p] = sum_of_bank(bank[p][address.to_uint()], lane, p);
     }
 
     ap_int<22> of_two[8];

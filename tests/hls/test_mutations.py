@@ -17,7 +17,7 @@ MUTATIONS = {
     "rounding: truncation": ("cast.h", "if (up) magnitude", "if (false) magnitude"),
     "tree: a term is left out": ("dot.h", "return sum16[0] + sum16[1];", "return sum16[0];"),
     "tree: a level is one bit short": ("dot.h", "ap_int<18> sum4[8];", "ap_int<16> sum4[8];"),
-    "nibble: its sign is lost": ("dot.h", "- (nibble[3] ? twice", "+ (nibble[3] ? twice"),
+    "INT4: its sign is lost": ("dot.h", "- (key[3] ? twice", "+ (key[3] ? twice"),
     "shift: rounds to nearest": ("process/normalise.h", "product >> clamped;", "(product >> clamped) + 1;"),
     "trailer: scanned is one short": (
         "process/compact.h",
