@@ -1,14 +1,14 @@
-// One exponent for each token and group: a tile's first token takes them from memory, the other 63 repeat them.
+// One exponent for each token and group: a tile's first token brings them, the other 63 repeat them.
 //
-// What repeats is the exponent of `groups` iterations ago. Where that is recent, it comes from a shift register: a read
-// of a memory right behind the write to the same place would force a longer initiation interval, or a bypass that
-// tools differ about. The memory serves only rows of more groups than the shift register holds, and DEPENDENCE says so.
+// A group's exponent is read as many iterations after it is written as a row has groups. A memory that is read right
+// behind a write to the same place would need a longer initiation interval, or a bypass that tools differ about. So
+// the first groups, the only ones that can come round that soon, are kept in registers, and the memory holds the rest.
 #pragma once
 
 #include "../plan.h"
 #include "../types.h"
 
-static const int kRecent = 8;  // more iterations than a tool puts between a write and the read that may overtake it
+static const int kInRegisters = 8;  // groups: more iterations than a tool puts between a write and a read after it
 
 void expand_exponents(hls::stream<beat_t> &exponent_beats, hls::stream<exponent_t> &exponents, int n_tokens, int shape,
                       int format) {
@@ -17,7 +17,13 @@ void expand_exponents(hls::stream<beat_t> &exponent_beats, hls::stream<exponent_
   const ap_uint<8> last_group = plan.groups - 1u;
   exponent_t memory[256];
 #pragma HLS DEPENDENCE variable=memory inter false
-  ap_uint<8 * kRecent> recent = 0;  // the lowest byte is that of the last iteration
+  exponent_t registers[kInRegisters];
+#pragma HLS ARRAY_PARTITION variable=registers complete
+clear_registers:
+  for (int g = 0; g < kInRegisters; g++) {
+#pragma HLS UNROLL
+    registers[g] = 0;
+  }
   beat_t beat = 0;
   ap_uint<8> group = 0;
   ap_uint<6> token = 0;  // in the tile
@@ -26,19 +32,19 @@ expand_exponents:
 #pragma HLS PIPELINE II=1
     const bool fresh = token == 0u;
     if (fresh && ap_uint<6>(group) == 0u) beat = exponent_beats.read();
+    const exponent_t brought = beat.range(7, 0);
     exponent_t exponent = memory[group.to_uint()];
-  repeat_recent:
-    for (int r = 0; r < kRecent; r++) {
+  first_groups:
+    for (int g = 0; g < kInRegisters; g++) {
 #pragma HLS UNROLL
-      if (last_group == (unsigned)r) exponent = recent.range(8 * r + 7, 8 * r);
+      if (group == (unsigned)g) exponent = registers[g];
+      if (fresh && group == (unsigned)g) registers[g] = brought;
     }
     if (fresh) {
-      exponent = beat.range(7, 0);
-      memory[group.to_uint()] = exponent;
+      exponent = brought;
+      memory[group.to_uint()] = brought;
       beat = beat >> 8;
     }
-    recent = recent << 8;
-    recent.range(7, 0) = exponent;
     exponents.write(exponent);
     const bool last = group == last_group;
     if (last) token = token + 1u;
