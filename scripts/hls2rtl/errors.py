@@ -15,7 +15,6 @@ RULES: dict[str, str] = {
     "non-blocking": "streams are read and written blocking only",
     "loop": "loops of a process are pipelined, not nested, with one exit; inner loops are unrolled",
     "side-effect": "streams, arrays and m_axi pointers are touched inside pipelined loops only",
-    "early-read": "whether a loop goes on, and whether it reads, is known in its first stage",
     "burst": "an m_axi pointer is accessed as p[i], i = 0, 1, 2 ... up to a count known before the loop, once a turn",
     "memory": "a local array is accessed by index, one element at a time, in its own type",
     "pointer": "pointers are not computed, cast or stored",

@@ -26,7 +26,11 @@ def add_flags(process: Process, budget: float) -> None:
 
 def _flag(graph: Graph, loop: Loop, condition: Node, flags: dict[Node, Node], budget: float) -> Node:
     if condition.op == "not":
-        return graph.not_(_flag(graph, loop, condition.args[0], flags, budget))
+        flag = _flag(graph, loop, condition.args[0], flags, budget)
+        graph.loop = loop.index
+        negated = graph.not_(flag)
+        graph.loop = None
+        return negated
     if condition in flags:
         return flags[condition]
     states = _states(condition, loop)

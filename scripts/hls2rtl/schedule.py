@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from .delays import BLOCK_RAM, delay
-from .errors import RuleError
 from .graph import Node
 from .process import Effect, Loop, Process
 
@@ -21,11 +20,14 @@ Item: TypeAlias = "Node | Effect"
 
 
 def schedule_process(process: Process, budget: float) -> None:
-    """Fills in stages, steps and times. budget: ns of logic per clock. Raises RuleError for reads decided too late."""
+    """Fills in stages, steps and times. budget: ns of logic per clock."""
     _find_needed(process)
     _schedule_setup(process, budget)
-    for loop in process.loops:
-        _LoopScheduler(process, loop, budget).run()
+    schedulers = [_LoopScheduler(process, loop, budget) for loop in process.loops]
+    for scheduler in schedulers:
+        scheduler.prepare()
+    for scheduler in schedulers:
+        scheduler.run()
 
 
 # ------------------------------------------------------------------------------------------------ what is needed
@@ -109,14 +111,23 @@ class _LoopScheduler:
     budget: float
     needs: dict[Item, list[Item]] = field(default_factory=dict)  # values that have to be there
     together: dict[Item, list[Item]] = field(default_factory=dict)  # items that have to share a stage
+    first: set[Item] = field(default_factory=set)  # what has to happen in stage 0
+    groups: list[list[Item]] = field(default_factory=list)
     at: dict[Item, tuple[int, float]] = field(default_factory=dict)
 
-    def run(self) -> None:
+    def prepare(self) -> None:
+        """Finds what depends on what, and which memories cannot wait a clock for what is read."""
         self._collect()
-        first_stage = self._first_stage()
-        groups = _components({item: self.needs[item] + self.together.get(item, []) for item in self.needs})
-        for group in groups:
-            self._place(group, any(item in first_stage for item in group))
+        self.first = self._first_stage()
+        self.groups = _components({item: self.needs[item] + self.together.get(item, []) for item in self.needs})
+        for group in self.groups:
+            for item in group:
+                if isinstance(item, Node) and item.op == "load" and (len(group) > 1 or item in self.first):
+                    self.process.memories[item.target].synchronous = False
+
+    def run(self) -> None:
+        for group in self.groups:
+            self._place(group, any(item in self.first for item in group))
         for item, (stage, time) in self.at.items():
             item.stage = stage
             if isinstance(item, Node):
@@ -167,9 +178,8 @@ class _LoopScheduler:
         members = set(group)
         outside = {need for item in group for need in self.needs[item] if need not in members}
         stage = max((self.at[need][0] for need in outside), default=0)
-        load = self._synchronous_load(group)
-        if load is not None:
-            times: dict[Item, float] = {load: BLOCK_RAM}
+        if self._synchronous_load(group[0]):
+            times: dict[Item, float] = {group[0]: BLOCK_RAM}
             stage += 1
         else:
             times = self._times(group, members, stage)
@@ -177,10 +187,6 @@ class _LoopScheduler:
             if late and not first and any(self.at[need][0] == stage for need in outside):
                 stage += 1
                 times = self._times(group, members, stage)
-        if first and stage > 0:
-            at = next((item.location for item in group if item.location), self.loop.location)
-            message = "whether this loop goes on, or reads, depends on what comes out of a memory a clock later"
-            raise RuleError("early-read", message, at)
         longest = max(times.values())
         if longest > self.budget:
             what = "recurrence" if len(group) > 1 else "operation"
@@ -190,14 +196,8 @@ class _LoopScheduler:
         for item in group:
             self.at[item] = (stage, times[item])
 
-    def _synchronous_load(self, group: list[Item]) -> Node | None:
-        for item in group:
-            if isinstance(item, Node) and item.op == "load" and self.process.memories[item.target].synchronous:
-                if len(group) == 1:
-                    return item
-                message = f"{item.target} is read at an address that depends on what was read before"
-                raise RuleError("early-read", message, item.location)
-        return None
+    def _synchronous_load(self, item: Item) -> bool:
+        return isinstance(item, Node) and item.op == "load" and self.process.memories[item.target].synchronous
 
     def _times(self, group: list[Item], members: set[Item], stage: int) -> dict[Item, float]:
         """Arrival times if the group starts in this stage; a state's value is there at once."""
