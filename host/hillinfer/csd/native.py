@@ -40,7 +40,7 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._library = ctypes.CDLL(str(path))
+            self._library = ctypes.CDLL(str(path.resolve()))
             self._library.qk_abi_version.restype = ctypes.c_int
             version = self._library.qk_abi_version()
         except (OSError, AttributeError) as error:
