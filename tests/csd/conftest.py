@@ -57,9 +57,7 @@ def some_query(seed: int = 0, reduce: str = "max") -> QuantisedQuery:
 
 
 def open_software(folder, region_tokens=1 << 16):
-    return SoftwareDevice(
-        GEOMETRY, folder, create=False, region_tokens=region_tokens, span=lambda _: contextlib.nullcontext()
-    )
+    return SoftwareDevice(GEOMETRY, folder, create=False, region_tokens=region_tokens, record=lambda *_: None)
 
 
 @pytest.fixture

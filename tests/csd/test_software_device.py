@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 
 import numpy as np
@@ -11,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hillinfer.csd.contract import Run, Stream
-from hillinfer.csd.software import row_log
 from hillinfer.errors import CorruptRecordError, DeviceError
 from hillinfer.kv.keys import ScoringKeys
 from tb import qk_model
@@ -158,16 +156,3 @@ def test_a_closed_device_says_so_and_may_be_closed_again(tmp_path):
     device.close()
     with pytest.raises(DeviceError, match="closed"):
         device.submit(A, some_query(), [])
-
-
-@given(st.sets(st.integers(0, 2000), max_size=300), st.sampled_from([64, 1536, 16384, 2 << 20]))
-def test_runs_cover_every_position_once_and_stay_short(positions, row_bytes):
-    ordered = np.array(sorted(positions), np.int64)
-    edges = row_log._runs(ordered, row_bytes).tolist()
-    assert edges[0] == 0
-    assert edges[-1] == len(ordered)
-    for start, stop in itertools.pairwise(edges):
-        assert start < stop
-        span = ordered[stop - 1] - ordered[start] + 1
-        assert (stop - start - 1) * row_bytes < row_log._PIECE_BYTES
-        assert span <= (stop - start) * (1 + row_log._GAP_BYTES // row_bytes)

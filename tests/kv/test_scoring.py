@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hillinfer.kv import products
+from hillinfer import _native
 from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.query import QuantisedQuery, quantise_query
-from hillinfer.kv.scoring import Scorer
+from hillinfer.kv.scoring import pack, score
 from tb import qk_model
 
 
@@ -24,28 +24,35 @@ def _random_query(rng: np.random.Generator, heads: int, group: int, dim: int, re
     )
 
 
-@pytest.mark.parametrize("way", [products.by_blas, products.by_int8_gemm])
-@settings(max_examples=60, deadline=None)
+@pytest.fixture(params=_native.variants())
+def variant(request):
+    """Each instruction set that this processor has."""
+    usual = _native.variant()
+    _native.use_variant(request.param)
+    yield request.param
+    _native.use_variant(usual)
+
+
+@pytest.mark.usefixtures("variant")
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     heads=st.integers(1, 5),
     group=st.integers(1, 9),
-    dim=st.sampled_from([8, 64, 80, 128, 256]),
+    dim=st.sampled_from([6, 8, 64, 80, 128, 256]),
     tokens=st.integers(1, 300),
     reduce=st.sampled_from(["max", "sum"]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_scores_are_the_kernels_to_the_bit(way, heads, group, dim, tokens, reduce, seed):
+def test_scores_are_the_kernels_to_the_bit(heads, group, dim, tokens, reduce, seed):
     rng = np.random.default_rng(seed)
-    keys = rng.integers(-127, 128, (tokens, heads, dim)).astype(np.int8)
+    keys = rng.integers(-128, 128, (tokens, heads, dim)).astype(np.int8)
     exponents = rng.integers(-18, 18, (-(-tokens // 64), heads)).astype(np.int8)
     query = _random_query(rng, heads, group, dim, reduce)
     enabled = np.zeros((heads, group), bool)
     chosen = rng.choice(heads, int(rng.integers(1, heads + 1)), replace=False)
     enabled[chosen] = True
     query = QuantisedQuery(query.q8, query.m, query.r, query.o, reduce, tuple(sorted(int(head) for head in chosen)))
-    scorer = Scorer(heads, dim)
-    scorer._multiply = way
-    scores = scorer.score(keys, exponents, query)
+    scores = score(pack(keys), exponents, query)[:tokens]
     expected = qk_model.scores(query.q8, keys, exponents, query.m, query.r, query.o, enabled, reduce)
     np.testing.assert_array_equal(scores, expected)
 
@@ -112,4 +119,18 @@ def test_a_query_of_zeros_scores_zero_everywhere():
     keys = cast_keys(torch.randn(2, 64, 16))
     zeros = np.zeros((2, 2, 16), np.float32)
     query = quantise_query(zeros, 0.25, zeros[..., 0], keys.exponents[0], "max")
-    assert not Scorer(2, 16).score(keys.integers, keys.exponents, query).any()
+    assert not score(pack(keys.integers), keys.exponents, query).any()
+
+
+@given(st.integers(1, 4), st.integers(1, 80), st.integers(-3, 7), st.integers(0, 2**31 - 1))
+def test_a_key_cast_by_itself_is_that_of_its_tile(heads, dim, magnitude, seed):
+    generator = torch.Generator().manual_seed(seed)
+    scales = 2.0 ** (magnitude + torch.randn(1, 64, 1, generator=generator))
+    keys = torch.randn(heads, 64, dim, generator=generator) * scales
+    tile = cast_keys(keys)
+    alone, whole = np.zeros_like(pack(tile.integers)), pack(tile.integers)
+    for place in range(64):
+        assert _native.pack_with(keys[:, place].contiguous().numpy(), tile.exponents[0], 127, alone, place)
+    np.testing.assert_array_equal(alone, whole)
+    larger = (keys.abs().amax((1, 2)) * 4)[:, None].expand(heads, dim).contiguous()
+    assert not _native.pack_with(larger.numpy(), tile.exponents[0], 127, alone, 0)

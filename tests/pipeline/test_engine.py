@@ -115,10 +115,10 @@ def _engine(tmp_path, geometry, policy, *, hot="20%", device_bytes=None, sequenc
 
 def _tokens(geometry, count, generator):
     """A query [H, G, n, d], keys and values; keys drift slowly, so that importance has some locality."""
-    shape = (geometry.kv_heads, geometry.group, count, 16)
+    shape = (geometry.kv_heads, geometry.group, count, geometry.head_dim)
     query = torch.randn(shape, generator=generator) * 2
-    keys = torch.randn(shape[0], count, 16, generator=generator)
-    values = torch.randn(shape[0], count, 16, generator=generator)
+    keys = torch.randn(shape[0], count, shape[3], generator=generator)
+    values = torch.randn(shape[0], count, shape[3], generator=generator)
     return query, keys, values
 
 
@@ -265,7 +265,7 @@ def test_half_precision_keys_and_values(tmp_path):
 
 
 def test_host_and_device_score_at_the_same_time(tmp_path):
-    geometry = dataclasses.replace(_geometry(4, 2), head_dim=16)
+    geometry = dataclasses.replace(_geometry(4, 2), head_dim=128)
     _, engine = _run(tmp_path, geometry, HillInfer(alpha=0.3, floor=8), prompt=6000, steps=30, hot="80%", trace=True)
     spans = engine.trace.spans
     device = [span for span in spans if span.name == "csd score"]

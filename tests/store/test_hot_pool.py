@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hillinfer.kv.geometry import TILE, Geometry
 from hillinfer.kv.keys import cast_keys
+from hillinfer.kv.scoring import pack
 from hillinfer.store.device_tier import DeviceTier
 from hillinfer.store.host_tiles import HostTiles
 from hillinfer.store.hot_pool import HotPool
@@ -50,7 +51,7 @@ def test_host_tiles_keep_the_newest(additions, capacity):
         keys = cast_keys(torch.randn(2, count * TILE, 8))
         tiles.add(next_tile, keys, capacity)
         for i in range(count):
-            made[next_tile + i] = keys.integers[i * TILE : (i + 1) * TILE]
+            made[next_tile + i] = pack(keys.integers[i * TILE : (i + 1) * TILE])[0]
         expected = [*expected, *range(next_tile, next_tile + count)][-capacity:]
         next_tile += count
         leaving = expected[: min(drop, len(expected))]
@@ -59,12 +60,18 @@ def test_host_tiles_keep_the_newest(additions, capacity):
         assert tiles.tiles == expected
         assert tiles.nbytes == len(expected) * TILE * GEOMETRY.score_key_bytes
         seen = []
-        for group, scoring in tiles.chunks(2):
-            assert len(group) <= 2
-            for tile, integers in zip(group, scoring.integers.reshape(-1, TILE, 2, 8), strict=True):
-                np.testing.assert_array_equal(integers, made[tile])
+        for first, packed, exponents in tiles.runs():
+            assert len(packed) == len(exponents)
+            for tile, one in enumerate(packed, first):
+                np.testing.assert_array_equal(one, made[tile])
                 seen.append(tile)
         assert seen == expected
+
+
+def _integers(tier):
+    """Keys int8 [n, H, d] out of the scanning layout: [tile][16 tokens][head][4 dimensions][token][dimension]."""
+    layout = tier.tiles.reshape(-1, 4, 2, 2, 16, 4).transpose(0, 1, 4, 2, 3, 5)
+    return (layout.reshape(-1, 2, 8)[: len(tier)] ^ 128).view(np.int8)
 
 
 def test_the_device_tier_scores_tokens_as_if_they_came_at_once():
@@ -75,12 +82,9 @@ def test_the_device_tier_scores_tokens_as_if_they_came_at_once():
     for i in range(150):
         tier.append(rows[i : i + 1])
         whole = cast_keys(GEOMETRY.unpack_rows(rows[: i + 1])[0])
-        np.testing.assert_array_equal(tier.keys.integers, whole.integers)
-        np.testing.assert_array_equal(tier.keys.exponents, whole.exponents)
-    oldest, keys = tier.oldest(1)
-    torch.testing.assert_close(oldest, rows[:64])
-    np.testing.assert_array_equal(keys.integers, cast_keys(GEOMETRY.unpack_rows(rows[:64])[0]).integers)
+        np.testing.assert_array_equal(_integers(tier), whole.integers)
+        np.testing.assert_array_equal(tier.exponents, whole.exponents)
     tier.drop(1)
     assert (tier.first, len(tier)) == (64, 86)
     torch.testing.assert_close(tier.rows, rows[64:])
-    np.testing.assert_array_equal(tier.keys.integers, cast_keys(GEOMETRY.unpack_rows(rows[64:])[0]).integers)
+    np.testing.assert_array_equal(_integers(tier), cast_keys(GEOMETRY.unpack_rows(rows[64:])[0]).integers)

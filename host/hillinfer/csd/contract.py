@@ -16,9 +16,9 @@ the device.
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,13 +26,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hillinfer.csd.abi import ScoreBlock
+from hillinfer.errors import DeviceError
+from hillinfer.kv.geometry import BLOCK
 from hillinfer.kv.keys import ScoringKeys
 from hillinfer.kv.query import QuantisedQuery
 
 Rows = npt.NDArray[np.uint8]
 
-Span = Callable[[str], AbstractContextManager[object]]
-"""Marks a stretch of work for the trace: ``with span("csd score"):``."""
+Record = Callable[[str, str, float, float], None]
+"""Tells the trace of work that was done: ``record(name, thread, start, end)``, seconds of time.perf_counter."""
 
 
 class Stream(NamedTuple):
@@ -78,11 +80,33 @@ class Counters:
 
 
 class ScoreTicket(ABC):
-    """Scores in flight. Iterate it once; blocks come as they complete, in the order of the runs."""
+    """Scores in flight. Taken once, block by block or all together; blocks come in the order of the runs."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = tuple(runs)
 
     @abstractmethod
     def __iter__(self) -> Iterator[ScoreBlock]:
         """Score Blocks; blocks until the next one is there. Raises what went wrong on the device."""
+
+    def merge_into(self, scores: npt.NDArray[np.int16]) -> None:
+        """Put every token's score at its position in scores int16 [tokens], as the blocks arrive.
+
+        DeviceError for a block that is out of place, or leaves tokens out.
+        """
+        expected = [
+            (first, min(BLOCK, run.first + run.tokens - first), index, -(-run.tokens // BLOCK))
+            for run in self.runs
+            for index, first in enumerate(range(run.first, run.first + run.tokens, BLOCK))
+        ]
+        for place, block in itertools.zip_longest(expected, self):
+            if block is None or place != (block.first, block.scanned, block.index, block.of):
+                found = "no block" if block is None else f"a block of token {block.first}"
+                raise DeviceError(f"the device returned {found} where a Score Block of {place} was due")
+            if len(block.scores) != block.scanned:
+                last = block.first + block.scanned - 1
+                raise DeviceError(f"the device left out scores of tokens {block.first}-{last}")
+            scores[block.first : block.first + block.scanned] = block.scores
 
     @abstractmethod
     def cancel(self) -> None:

@@ -43,20 +43,6 @@ def cast_keys(keys: torch.Tensor, key_format: str = "int8") -> ScoringKeys:
     return ScoringKeys(integers, exponents)
 
 
-def cast_with(
-    key: torch.Tensor, exponents: npt.NDArray[np.int8], key_format: str = "int8"
-) -> npt.NDArray[np.int8] | None:
-    """Integers int8 [H, d] of one more key [H, d] of a tile; None when the tile's exponents are too large for it."""
-    limit = LIMITS[key_format]
-    half = key.to(torch.float16).float().numpy()
-    largest = np.abs(half).max(-1)
-    if not (exponents_for(largest, limit) >= exponents).all() or not np.isfinite(largest).all():
-        return None
-    scaled = np.rint(half * np.exp2(exponents.astype(np.float32))[:, None])
-    integers: npt.NDArray[np.int8] = np.clip(scaled, -limit, limit).astype(np.int8)
-    return integers
-
-
 def _cast(keys: torch.Tensor, limit: int) -> tuple[torch.Tensor, npt.NDArray[np.int8]]:
     """Integers int8 [n, H, d] and exponents int8 [tiles, H] of keys [n, H, d]."""
     tokens, heads, dim = keys.shape

@@ -8,9 +8,12 @@ log-normaliser.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from hillinfer import _native
 
 UNITS_PER_NAT = 256
 INT16_MAX = 32767
@@ -31,6 +34,11 @@ class QuantisedQuery:
     o: npt.NDArray[np.int32]
     reduce: str
     heads: tuple[int, ...]
+
+    @cached_property
+    def native(self) -> _native.Query:
+        """What the native scorer takes."""
+        return _native.Query(self.q8, self.m, self.r, self.o, list(self.heads), self.reduce == "sum")
 
     def per_head(self) -> list[QuantisedQuery]:
         """The same query for each KV head on its own."""

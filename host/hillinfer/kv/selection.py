@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from hillinfer import _native
 from hillinfer.kv.query import UNITS_PER_NAT
 
 Positions = npt.NDArray[np.int64]
@@ -18,12 +19,7 @@ def top(scores: Scores, count: int) -> Positions:
         return np.arange(tokens)
     if count <= 0:
         return np.empty(0, np.int64)
-    threshold = np.partition(scores, tokens - count)[tokens - count]
-    chosen = scores >= threshold
-    surplus = int(np.count_nonzero(chosen)) - count
-    if surplus:
-        chosen[np.flatnonzero(scores == threshold)[:surplus]] = False
-    return np.flatnonzero(chosen)
+    return _native.top(scores, count)
 
 
 def holding_mass(scores: Scores, mass: float, most: int) -> int:

@@ -17,7 +17,7 @@ from hillinfer.csd.registry import open_device
 from hillinfer.errors import DeviceError
 from hillinfer.kv.attention import Partial, attend, merge
 from hillinfer.kv.geometry import Geometry
-from hillinfer.kv.scoring import Scorer
+from hillinfer.kv.row_attention import attend_rows
 from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.evaluate import Evaluator
 from hillinfer.pipeline.heap import Heap
@@ -25,8 +25,7 @@ from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.base import PerHead, SelectingPolicy
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import Ledger
-from hillinfer.store.reserve import reserve
-from hillinfer.store.token_stream import Fetch, TokenStream, make_pieces
+from hillinfer.store.token_stream import Selection, TokenStream, make_pieces
 
 _KEY_FORMAT = "int8"
 _WINDOW = 16  # last queries of a prompt, whose selections stand for the history that a fresh hit-rate table lacks
@@ -72,18 +71,16 @@ class Engine:
         self.trace = Trace(enabled=settings.trace)
         self.ledger = Ledger()
         self._heap = Heap()
-        self._gathered = reserve(0, geometry.row_stride, geometry.dtype)
         newest = settings.device_bytes
         self.capacity = Capacity(
             geometry, sequences, settings.hot_bytes, newest.nbytes if newest else None, pinned=policy.budget
         )
         self.capacity.check(expected, self._working_set)  # before memory is reserved
-        self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.span)
+        self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.record)
         try:
             if _KEY_FORMAT not in self.csd.capabilities.key_formats:
                 raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
-            scorer = Scorer(geometry.kv_heads, geometry.head_dim)
-            self._evaluator = Evaluator(self.csd, scorer, self.ledger, self.trace)
+            self._evaluator = Evaluator(self.csd, self.ledger, self.trace)
             self._behind: list[_Work] = []
             pieces = make_pieces(geometry)
             self._works = {
@@ -171,34 +168,58 @@ class Engine:
         stream = work.ready()
         if self.policy.exact(stream.length) or work.normaliser is None:
             return self.exact(layer, sequence, query, keys, values, scaling, decoding=True)
-        self._tidy()
+        if layer == 0:
+            self._tidy()
         if work.window:
             self._seed(work, scaling)
         grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
         sets = self._select(work, grouped[:, :, 0].float().cpu().numpy(), work.normaliser, scaling)
         selected = sets[0] if len(sets) == 1 else np.unique(np.concatenate(sets))
-        with self.trace.span("gather"):
-            fetch = stream.fetch(selected, spare=1, out=self._room_for(len(selected) + 1))
-            fetch.rows[-1:] = self.geometry.pack_rows(keys, values)
-        with self.trace.span("wait for cold rows"):
-            rows = fetch.wait().to(query.device)
-        with self.trace.span("attend"):
-            mask = _head_mask(sets, selected).to(query.device) if len(sets) > 1 else None
-            out, lse = attend(grouped, *self.geometry.unpack_rows(rows), scaling, mask=mask)
-        work.normaliser = self.policy.observe(work.normaliser, lse[:, :, 0].float().cpu().numpy())
-        stored = int(np.searchsorted(selected, stream.stored))
-        cold_bytes = len(fetch.cold) * self.geometry.row_bytes
-        self.ledger.step(hot=stored - len(fetch.cold), cold=len(fetch.cold), cold_bytes=cold_bytes)
-        stream.append(keys, values, decoding=True)
-        work.behind = partial(_settle, self.trace, stream, selected, fetch)  # no reference to self: no cycle
+        with self.trace.span("locate"):
+            located = stream.locate(selected)
+        out, lse = self._attend(stream, located, grouped, keys, values, scaling, sets, selected)
+        work.normaliser = self.policy.observe(work.normaliser, lse)
+        cold = len(located.cold)
+        self.ledger.step(hot=len(located.hot), cold=cold, cold_bytes=cold * self.geometry.row_bytes)
+        with self.trace.span("store"):
+            stream.append(keys, values, decoding=True)
+        work.behind = partial(_settle, self.trace, stream, selected, located)  # no reference to self: no cycle
         self._behind.append(work)
         return out.flatten(0, 1)
 
-    def _room_for(self, rows: int) -> torch.Tensor:
-        """Memory for the rows of one step, the same for all streams: they are done with before the next."""
-        if len(self._gathered) < rows:
-            self._gathered = reserve(rows * 5 // 4, self.geometry.row_stride, self.geometry.dtype)
-        return self._gathered
+    def _attend(
+        self,
+        stream: TokenStream,
+        located: Selection,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+        sets: list[Positions],
+        selected: Positions,
+    ) -> tuple[torch.Tensor, PerHead]:
+        """Attention of a query [H, G, 1, d] to what each head selected, and to itself; cold rows last."""
+        count, stored = len(selected), len(located.hot) + len(located.cold)
+        newest_ranks, cold = np.arange(stored, count), np.arange(len(located.cold))
+        attention = attend_rows(self.geometry, query, scaling, count + 1)
+
+        def add(rows: torch.Tensor, index: Positions, ranks: Positions) -> None:
+            if len(sets) == 1:
+                attention.add(rows, index, ranks)
+                return
+            for head, chosen in enumerate(sets):
+                mine = np.isin(selected[ranks], chosen, assume_unique=True)
+                attention.add(rows, index[mine], ranks[mine], head)
+
+        with self.trace.span("attend"):
+            attention.add(self.geometry.pack_rows(keys, values), np.zeros(1, np.int64), np.array([count]))
+            add(stream.hot_pool.rows, located.hot, located.hot_ranks)
+            add(stream.device_tier.rows, located.newest, newest_ranks)
+        with self.trace.span("wait for cold rows"):
+            cold_rows = located.wait()
+        with self.trace.span("attend cold"):
+            add(cold_rows, cold, located.cold_ranks)
+            return attention.finish()
 
     def _tidy(self) -> None:
         self._heap.tidy(self.ledger.tiers.hot.bytes + self.ledger.tiers.device.bytes)
@@ -242,15 +263,6 @@ class Engine:
         self.csd.close()
 
 
-def _settle(trace: Trace, stream: TokenStream, selected: Positions, fetch: Fetch) -> None:
+def _settle(trace: Trace, stream: TokenStream, selected: Positions, located: Selection) -> None:
     with trace.span("place"):
-        stream.settle(selected, fetch)
-
-
-def _head_mask(sets: list[Positions], selected: Positions) -> torch.Tensor:
-    """Which KV head attends to which of the rows fetched: bool [H, k + 1]; all attend to the newest row."""
-    mask = np.zeros((len(sets), len(selected) + 1), bool)
-    for head, positions in enumerate(sets):
-        mask[head, np.searchsorted(selected, positions)] = True
-    mask[:, -1] = True
-    return torch.from_numpy(mask)
+        stream.settle(selected, located)

@@ -6,16 +6,14 @@ and the device tier, the storage device all others.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 import numpy as np
 
-from hillinfer.csd.contract import Device, Run, ScoreTicket
+from hillinfer.csd.contract import Device
 from hillinfer.errors import DeviceError
-from hillinfer.kv.geometry import BLOCK, TILE
+from hillinfer.kv.geometry import TILE
 from hillinfer.kv.query import QuantisedQuery
-from hillinfer.kv.scoring import Scorer
 from hillinfer.kv.selection import Scores
 from hillinfer.pipeline.trace import Trace
 from hillinfer.store.ledger import Ledger
@@ -25,8 +23,8 @@ from hillinfer.store.token_stream import TokenStream
 class Evaluator:
     """Scores a stream's tokens against queries, on both sides."""
 
-    def __init__(self, csd: Device, scorer: Scorer, ledger: Ledger, trace: Trace) -> None:
-        self._csd, self._scorer, self._ledger, self._trace = csd, scorer, ledger, trace
+    def __init__(self, csd: Device, ledger: Ledger, trace: Trace) -> None:
+        self._csd, self._ledger, self._trace = csd, ledger, trace
 
     def score(
         self,
@@ -51,7 +49,7 @@ class Evaluator:
             meanwhile()
             for ticket, out in zip(tickets, results, strict=False):
                 with self._trace.span("merge blocks"):
-                    _merge(ticket, runs, out)
+                    ticket.merge_into(out)
         except BaseException:
             for ticket in tickets:
                 ticket.cancel()
@@ -66,32 +64,8 @@ class Evaluator:
 
     def _host(self, stream: TokenStream, query: QuantisedQuery, out: Scores) -> int:
         """Score what the host owns into ``out``; returns how many tokens that was."""
-        scored = 0
-        most = self._scorer.most
-        for tiles, keys in stream.host_tiles.chunks(most // TILE):
-            scores = self._scorer.score(keys.integers, keys.exponents, query)
-            out.reshape(-1, TILE)[tiles] = scores.reshape(-1, TILE)
-            scored += len(scores)
-        newest = stream.device_tier.keys
-        for start in range(0, len(newest.integers), most):
-            part = slice(start, start + most)
-            exponents = newest.exponents[start // TILE : (start + most) // TILE]
-            scores = self._scorer.score(newest.integers[part], exponents, query)
-            out[stream.stored + start : stream.stored + start + len(scores)] = scores
-            scored += len(scores)
-        return scored
-
-
-def _merge(ticket: ScoreTicket, runs: list[Run], out: Scores) -> None:
-    """Put the Score Blocks of ``runs`` where they belong, as they arrive; DeviceError for one that is out of place."""
-    expected = [
-        (first, min(BLOCK, run.first + run.tokens - first), index, -(-run.tokens // BLOCK))
-        for run in runs
-        for index, first in enumerate(range(run.first, run.first + run.tokens, BLOCK))
-    ]
-    for place, block in itertools.zip_longest(expected, ticket):
-        if block is None or place != (block.first, block.scanned, block.index, block.of):
-            raise DeviceError(f"the device returned {block and block.first} where a Score Block of {place} was due")
-        if len(block.scores) != block.scanned:
-            raise DeviceError(f"the device left out scores of tokens {block.first}-{block.first + block.scanned - 1}")
-        out[block.first : block.first + block.scanned] = block.scores
+        tiles = 0
+        for first, keys, exponents in [*stream.host_tiles.runs(), stream.newest_tiles]:
+            query.native.score(keys, exponents, out[first * TILE :])
+            tiles += len(keys)
+        return tiles * TILE - (-stream.length % TILE)  # the last tile may be begun only

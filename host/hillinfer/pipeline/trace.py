@@ -43,6 +43,11 @@ class Trace:
         finally:
             self.spans.append(Span(name, threading.current_thread().name, start, time.perf_counter()))
 
+    def record(self, name: str, thread: str, start: float, end: float) -> None:
+        """Note work that was done elsewhere, by ``time.perf_counter``."""
+        if self.enabled:
+            self.spans.append(Span(name, thread, start, end))
+
     def write(self, path: Path) -> None:
         """Write the spans in Chrome's trace event format (complete events, microseconds)."""
         threads = {thread: i for i, thread in enumerate(dict.fromkeys(span.thread for span in self.spans))}

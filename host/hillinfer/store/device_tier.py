@@ -6,8 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from hillinfer import _native
 from hillinfer.kv.geometry import TILE, Geometry
-from hillinfer.kv.keys import ScoringKeys, cast_keys, cast_with
+from hillinfer.kv.keys import LIMITS, cast_keys
+from hillinfer.kv.scoring import Tiles, tile_bytes
 from hillinfer.store.reserve import reserve
 
 
@@ -25,8 +27,8 @@ class DeviceTier:
             self._rows = reserve(tokens, geometry.row_stride, geometry.dtype)
         else:
             self._rows = torch.zeros(tokens, geometry.row_stride, dtype=geometry.dtype, device=device)
-        keys = reserve(tokens, geometry.score_key_bytes, torch.int8).numpy()
-        self._integers: npt.NDArray[np.int8] = keys.reshape(tokens, geometry.kv_heads, geometry.head_dim)
+        nbytes = tile_bytes(geometry.kv_heads, geometry.head_dim)
+        self._tiles: Tiles = reserve(capacity_tiles, nbytes, torch.uint8).numpy()
         self._exponents = np.zeros((capacity_tiles, geometry.kv_heads), np.int8)
         self.capacity = tokens
         self.first = 0
@@ -50,10 +52,14 @@ class DeviceTier:
         return self.rows.index_select(0, index.to(self._rows.device))
 
     @property
-    def keys(self) -> ScoringKeys:
-        """Scoring keys of all rows, a view."""
-        tiles = -(-self._length // TILE)
-        return ScoringKeys(self._integers[: self._length], self._exponents[:tiles])
+    def tiles(self) -> Tiles:
+        """Scoring keys of all rows; those behind the last row have no meaning. A view."""
+        return self._tiles[: -(-self._length // TILE)]
+
+    @property
+    def exponents(self) -> npt.NDArray[np.int8]:
+        """Exponents int8 [tiles, H], a view."""
+        return self._exponents[: -(-self._length // TILE)]
 
     @property
     def full(self) -> bool:
@@ -75,17 +81,12 @@ class DeviceTier:
         self.first = first
         self._length = 0
 
-    def oldest(self, tiles: int) -> tuple[torch.Tensor, ScoringKeys]:
-        """Rows and scoring keys of the oldest whole tiles, views."""
-        tokens = tiles * TILE
-        return self._rows[:tokens], ScoringKeys(self._integers[:tokens], self._exponents[:tiles])
-
     def drop(self, tiles: int) -> None:
         """Forget the oldest whole tiles."""
         tokens, rest = tiles * TILE, self._length - tiles * TILE
         self._rows[:rest] = self._rows[tokens : self._length].clone()
-        self._integers[:rest] = self._integers[tokens : self._length].copy()
         kept = -(-rest // TILE)
+        self._tiles[:kept] = self._tiles[tiles : tiles + kept].copy()
         self._exponents[:kept] = self._exponents[tiles : tiles + kept].copy()
         self.first += tokens
         self._length = rest
@@ -93,17 +94,19 @@ class DeviceTier:
     def _cast_newest(self) -> bool:
         """Cast the newest key with the exponents of its tile; False where they are not those it needs."""
         tile, place = divmod(self._length - 1, TILE)
-        keys, _ = self._geometry.unpack_rows(self._rows[self._length - 1 : self._length].cpu())
-        integers = cast_with(keys[:, 0], self._exponents[tile], self._format) if place else None
-        if integers is None:
+        if not place:
             return False
-        self._integers[self._length - 1] = integers
-        return True
+        geometry = self._geometry
+        split = geometry.kv_heads * geometry.head_dim
+        key = self._rows[self._length - 1, :split].float().cpu().view(geometry.kv_heads, geometry.head_dim)
+        return _native.pack_with(
+            key.numpy(), self._exponents[tile], LIMITS[self._format], self._tiles, self._length - 1
+        )
 
     def _cast(self, tile: int) -> None:
         """(Re)make the scoring keys of the last tiles, from ``tile`` on."""
         start = tile * TILE
         keys, _ = self._geometry.unpack_rows(self._rows[start : self._length].cpu())
         cast = cast_keys(keys, self._format)
-        self._integers[start : self._length] = cast.integers
+        _native.pack_keys(cast.integers, self._tiles, start)
         self._exponents[tile : tile + len(cast.exponents)] = cast.exponents

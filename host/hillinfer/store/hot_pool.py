@@ -57,8 +57,12 @@ class HotPool:
 
     def positions(self) -> Positions:
         """Positions int64 [len(self)] of the tokens held, in no order."""
-        held = self._position_of.values
-        return held[held >= 0]
+        return self.held[self.held >= 0]
+
+    @property
+    def held(self) -> Positions:
+        """The token in each slot, int64 [slots in use], −1 where there is none; a view."""
+        return self._position_of.values
 
     def insert(self, positions: Positions, rows: torch.Tensor) -> None:
         """Copy in rows [n, row_stride] of tokens that are not here; the caller keeps to the budget."""
@@ -66,7 +70,7 @@ class HotPool:
         self.rows.index_copy_(0, torch.from_numpy(slots), rows)
         self._slot_of.values[positions] = slots
         self._position_of.values[slots] = positions
-        np.add.at(self._tile_fill.values, positions // TILE, 1)
+        self._fill(positions, 1)
 
     def evict(self, positions: Positions) -> None:
         """Forget tokens that are here."""
@@ -74,7 +78,10 @@ class HotPool:
         self._slot_of.values[positions] = -1
         self._position_of.values[slots] = -1
         self._free.extend(slots.tolist())
-        np.subtract.at(self._tile_fill.values, positions // TILE, 1)
+        self._fill(positions, -1)
+
+    def _fill(self, positions: Positions, by: int) -> None:
+        np.add.at(self._tile_fill.values, positions // TILE, by)
 
     def _take(self, count: int) -> npt.NDArray[np.int64]:
         reused = min(count, len(self._free))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hillinfer import _native
 from hillinfer.kv.column import Column
 
 Positions = npt.NDArray[np.int64]
@@ -21,7 +22,6 @@ HIT = 1024
 """What one selection adds to a count: fixed point, so that ageing by 1/32 has something to take from."""
 
 _AGEING = 5  # a count loses 1/32 per step
-_MAX = 2**16 - 1
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,7 @@ class Placement:
 
     def count(self, selected: Positions) -> None:
         """One step has passed in which ``selected`` was attended."""
-        counts = self._counts.values
-        counts -= counts >> _AGEING
-        counts[selected] = np.minimum(counts[selected], _MAX - HIT) + HIT
+        _native.count_step(self._counts.values, selected, _AGEING, HIT)
 
     def coldest(self, hot: Positions, count: int, pinned_from: int) -> Positions:
         """The ``count`` hot tokens to give up first: unpinned before pinned, then lowest count, then oldest."""
@@ -63,15 +61,12 @@ class Placement:
         return hot[np.argpartition(rank, count - 1)[:count]]
 
     def swap(self, candidates: Positions, hot: Positions, pinned_from: int, most: int) -> Swap:
-        """Which cold, selected ``candidates`` trade places with which ``hot`` tokens, at most ``most``."""
-        counts = self._counts.values
-        unpinned = hot[hot < pinned_from]
-        pairs = min(len(candidates), len(unpinned), most)
-        if pairs <= 0:
+        """Which cold, selected ``candidates`` trade places with which ``hot`` tokens (−1: none), at most ``most``."""
+        if not len(candidates) or most <= 0:
             return Swap(candidates[:0], candidates[:0])
-        rising = candidates[np.argsort(counts[candidates], kind="stable")[::-1][:pairs]]
-        falling = self.coldest(unpinned, pairs, pinned_from)
-        falling = falling[np.argsort(counts[falling], kind="stable")]
+        counts = self._counts.values
+        falling = _native.coldest(counts, hot, pinned_from, min(len(candidates), most))
+        rising = candidates[np.argsort(counts[candidates], kind="stable")[::-1][: len(falling)]]
         worth = int((counts[rising] > counts[falling]).sum())
         return Swap(rising[:worth], falling[:worth])
 

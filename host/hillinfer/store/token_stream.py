@@ -11,7 +11,8 @@ import torch
 
 from hillinfer.csd.contract import Device, ReadTicket, Run, Stream
 from hillinfer.kv.geometry import TILE, Geometry
-from hillinfer.kv.keys import ScoringKeys, cast_keys
+from hillinfer.kv.keys import cast_keys
+from hillinfer.kv.scoring import Tiles
 from hillinfer.store.capacity import Capacity, Room
 from hillinfer.store.device_tier import DeviceTier
 from hillinfer.store.host_tiles import HostTiles
@@ -30,6 +31,32 @@ def make_pieces(geometry: Geometry) -> tuple[torch.Tensor, torch.Tensor]:
     """Memory for two pieces of rows, one being read while the other is attended; shared by all streams."""
     rows = max(TILE, _PIECE_BYTES // geometry.row_bytes // TILE * TILE)
     return reserve(rows, geometry.row_stride, geometry.dtype), reserve(rows, geometry.row_stride, geometry.dtype)
+
+
+@dataclass
+class Selection:
+    """Where the rows of selected tokens are, and those of the cold pool on their way.
+
+    hot, newest            rows of the hot pool and of the device tier, int64 each
+    cold                   positions that are read from the cold pool, int64 [m]
+    cold_rows              [m, row_stride]: their rows, after ``wait``
+    hot_ranks, cold_ranks  which of the selected tokens these are, int64 each; the newest come last
+    """
+
+    hot: Positions
+    newest: Positions
+    cold: Positions
+    cold_rows: torch.Tensor
+    hot_ranks: Positions
+    cold_ranks: Positions
+    _ticket: ReadTicket | None
+
+    def wait(self) -> torch.Tensor:
+        """The cold rows; raises what went wrong in the cold pool."""
+        if self._ticket is not None:
+            self._ticket.wait()
+            self._ticket = None
+        return self.cold_rows
 
 
 @dataclass
@@ -100,7 +127,7 @@ class TokenStream:
     @property
     def lowest_exponent(self) -> npt.NDArray[np.int8]:
         """The smallest exponent of any scoring key, int8 [H]."""
-        newest: npt.NDArray[np.int8] = self.device_tier.keys.exponents.min(0, initial=15)
+        newest: npt.NDArray[np.int8] = self.device_tier.exponents.min(0, initial=15)
         return np.minimum(self._lowest, newest)
 
     # ---- tokens coming in
@@ -112,7 +139,7 @@ class TokenStream:
             rows = self.geometry.pack_rows(keys, values)
             for i in range(len(rows)):
                 if self.device_tier.full:
-                    moved = self._store(*self.device_tier.oldest(1))
+                    moved = self._store(self.device_tier.rows[:TILE])
                     self.device_tier.drop(1)
                     self._ledger.moved(moved, 0, step=False)
                 self.device_tier.append(rows[i : i + 1])
@@ -127,14 +154,14 @@ class TokenStream:
         """``rows`` behind the log go straight into it, tile by tile; the rest waits in the device tier."""
         whole = len(rows) // TILE * TILE
         if whole:
-            stored = rows[:whole].cpu()
-            self._store(stored, cast_keys(self.geometry.unpack_rows(stored)[0], self._key_format))
+            self._store(rows[:whole])
         self.device_tier.restart(self.stored + whole)
         self.device_tier.append(rows[whole:])
 
-    def _store(self, rows: torch.Tensor, keys: ScoringKeys) -> int:
+    def _store(self, rows: torch.Tensor) -> int:
         """Write whole tiles [n, row_stride] to the log; returns how many of their rows the hot pool keeps."""
         rows = rows.cpu()
+        keys = cast_keys(self.geometry.unpack_rows(rows)[0], self._key_format)
         first = self.hot_pool.tokens
         tokens = first + len(rows)
         self._csd.append(self.id, first, rows.view(torch.uint8).numpy(), keys)
@@ -177,14 +204,26 @@ class TokenStream:
         if len(self.device_tier):
             yield self.device_tier.rows
 
-    def fetch(self, positions: Positions, spare: int = 0, out: torch.Tensor | None = None) -> Fetch:
+    def locate(self, positions: Positions) -> Selection:
+        """Find the rows of ascending positions, and start reading those that are in the cold pool only."""
+        stored = int(np.searchsorted(positions, self.stored))
+        slots = self.hot_pool.slot_of[positions[:stored]]
+        is_hot = slots >= 0
+        hot, cold = np.flatnonzero(is_hot), np.flatnonzero(~is_hot)
+        missing = positions[cold]
+        rows = torch.empty(len(missing), self.geometry.row_stride, dtype=self.geometry.dtype)
+        ticket = self._csd.read(self.id, missing, rows.view(torch.uint8).numpy()) if len(missing) else None
+        newest = positions[stored:] - self.stored
+        return Selection(slots[hot].astype(np.int64), newest, missing, rows, hot, cold, ticket)
+
+    def fetch(self, positions: Positions, out: torch.Tensor | None = None) -> Fetch:
         """Start bringing the rows of ascending positions together, from whatever tier holds them.
 
-        ``spare`` rows are left free behind them, for the caller to fill; ``out`` is memory to use, if given.
+        ``out`` is memory to use, if given.
         """
         if out is None:
-            out = torch.empty(len(positions) + spare, self.geometry.row_stride, dtype=self.geometry.dtype)
-        rows = out[: len(positions) + spare]
+            out = torch.empty(len(positions), self.geometry.row_stride, dtype=self.geometry.dtype)
+        rows = out[: len(positions)]
         stored = int(np.searchsorted(positions, self.stored))
         slots = self.hot_pool.slot_of[positions[:stored]]
         ranks = np.flatnonzero(slots < 0)
@@ -205,6 +244,11 @@ class TokenStream:
 
     # ---- who scores what
 
+    @property
+    def newest_tiles(self) -> tuple[int, Tiles, npt.NDArray[np.int8]]:
+        """The tiles of the device tier: the first one, their scoring keys, their exponents."""
+        return self.stored // TILE, self.device_tier.tiles, self.device_tier.exponents
+
     def device_runs(self) -> list[Run]:
         """Runs of tiles the storage device scores: all stored ones that the host does not."""
         runs, start = [], 0
@@ -216,29 +260,30 @@ class TokenStream:
 
     # ---- behind the step
 
-    def settle(self, selected: Positions, fetch: Fetch) -> None:
+    def settle(self, selected: Positions, located: Selection) -> None:
         """Count a step's selection, and let cold tokens of it trade places with colder hot ones."""
         self.placement.count(selected)
         room = self._room
         pool = self.hot_pool
-        free = min(room.rows - len(pool), len(fetch.cold))
-        candidates = fetch.cold
+        free = min(room.rows - len(pool), len(located.cold))
+        candidates = located.cold
         if free > 0:
             joining = candidates[np.argsort(self.placement.counts[candidates], kind="stable")[::-1][:free]]
-            self._promote(joining, fetch)
+            self._promote(joining, located)
             candidates = np.setdiff1d(candidates, joining, assume_unique=True)
         most = max(1, len(pool) // _MOVES)
-        swap = self.placement.swap(candidates, pool.positions(), self.length - room.pinned, most)
+        swap = self.placement.swap(candidates, pool.held, self.length - room.pinned, most)
         pool.evict(swap.demote)
-        self._promote(swap.promote, fetch)
+        self._promote(swap.promote, located)
         fill = pool.tile_fill
         self.host_tiles.drop([tile for tile in self.host_tiles.tiles if fill[tile] <= TILE // 2])
         self._ledger.moved(max(free, 0) + len(swap.promote), len(pool), step=True)
         self._account()
 
-    def _promote(self, positions: Positions, fetch: Fetch) -> None:
-        ranks = np.searchsorted(fetch.cold, positions)
-        self.hot_pool.insert(positions, fetch.cold_rows[torch.from_numpy(ranks)])
+    def _promote(self, positions: Positions, located: Selection) -> None:
+        if len(positions):
+            ranks = np.searchsorted(located.cold, positions)
+            self.hot_pool.insert(positions, located.cold_rows.index_select(0, torch.from_numpy(ranks)))
 
     def seed(self, selections: list[Positions]) -> None:
         """Fill the hot pool after a prompt: what its last queries selected counts as the first steps' history."""

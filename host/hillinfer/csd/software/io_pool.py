@@ -8,27 +8,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
+from hillinfer import _native
 from hillinfer.csd.software.files import ColdFile, aligned_buffer
-from hillinfer.csd.software.reading import ThreadReader, open_reader
 
-_THREADS = 16  # where reading in Python threads stops gaining (108 reads: 8: 1.97, 16: 1.74, 32: 2.3 ms)
+_WRITERS = 4  # as many pieces as may be unwritten
 _UNWRITTEN_BYTES = 8 << 20  # write-behind bound: appending waits beyond it
 _PIECE_BYTES = 2 << 20  # of one write
-_SPARE_BYTES = 8 << 20
-_GRAIN = 1 << 16  # sizes of buffers, so that they can be used again
 
 
 class IoPool:
-    """Threads that write, a reader, and buffers to read into."""
+    """Threads that write, and a reader of many rows at once."""
 
     def __init__(self) -> None:
-        self.executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="cold-io")
-        self.threads = ThreadReader(self.executor, _THREADS)
-        self.reader = open_reader(self.threads)
+        self.executor = ThreadPoolExecutor(_WRITERS, thread_name_prefix="cold-io")
+        self.reader = _native.RowReader()
         self._room = threading.Condition()
         self._unwritten = 0
         self._failure: BaseException | None = None
-        self._spare: list[npt.NDArray[np.uint8]] = []
 
     def write(self, file: ColdFile, data: npt.NDArray[np.uint8], offset: int) -> list[Future[None]]:
         """Write a copy of ``data`` later, piece by piece; raises an earlier write's failure."""
@@ -66,18 +62,6 @@ class IoPool:
         with self._room:
             self._room.wait_for(lambda: self._unwritten == 0)
             self.check()
-
-    def take(self, nbytes: int) -> npt.NDArray[np.uint8]:
-        """An aligned buffer of at least ``nbytes``, to be given back."""
-        for i, buffer in enumerate(self._spare):
-            if len(buffer) >= nbytes:
-                return self._spare.pop(i)
-        return aligned_buffer(-(-nbytes // _GRAIN) * _GRAIN)
-
-    def give(self, buffer: npt.NDArray[np.uint8]) -> None:
-        """Take a buffer back; the two largest of a usual size are kept."""
-        if len(buffer) <= _SPARE_BYTES:
-            self._spare = sorted([*self._spare, buffer], key=len)[-2:]
 
     def close(self) -> None:
         self.executor.shutdown(wait=True, cancel_futures=True)

@@ -6,58 +6,49 @@ it while it is there and gives it back when it is needed. What is read is checke
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
-import xxhash
 
+from hillinfer import _native
+from hillinfer.csd.contract import Run
 from hillinfer.csd.software.files import ColdFile
-from hillinfer.errors import CorruptRecordError
 from hillinfer.kv.column import Column
 from hillinfer.kv.geometry import TILE
 from hillinfer.kv.keys import ScoringKeys
+from hillinfer.kv.query import QuantisedQuery
+from hillinfer.kv.scoring import pack, tile_bytes
 
 
 class KeyLog:
-    """Scoring keys of one layer: int8 [token][head][d] in a file; exponents and checksums of tiles in memory."""
+    """Scoring keys of one layer: tiles in the scanning layout in a file; their exponents and checksums in memory."""
 
-    def __init__(self, layer: int, kv_heads: int, head_dim: int, region_tokens: int, folder: Path) -> None:
-        self.layer = layer
-        self.token_bytes = kv_heads * head_dim
-        self._heads, self._dim = kv_heads, head_dim
-        self._region = region_tokens * self.token_bytes
+    def __init__(self, kv_heads: int, head_dim: int, region_tokens: int, folder: Path) -> None:
+        self._heads = kv_heads
+        self._tile_bytes = tile_bytes(kv_heads, head_dim)
+        self._region = region_tokens // TILE * self._tile_bytes
         self.file = ColdFile(folder, direct=False)
         self._exponents: dict[int, Column[np.int8]] = {}
-        self._checksums: dict[int, list[int]] = {}
-        self._lock = threading.Lock()
+        self._checksums: dict[int, Column[np.uint32]] = {}
 
     def append(self, sequence: int, keys: ScoringKeys) -> None:
         """Add the keys of whole tiles behind those the sequence has."""
-        data = np.ascontiguousarray(keys.integers).view(np.uint8).reshape(-1, TILE * self.token_bytes)
+        tiles = pack(keys.integers)
         exponents = self._exponents.setdefault(sequence, Column(np.int8, (self._heads,)))
-        offset = sequence * self._region + len(exponents) * TILE * self.token_bytes
-        self.file.write(data.reshape(-1), offset)
-        with self._lock:
-            self._checksums.setdefault(sequence, []).extend(xxhash.xxh3_64_intdigest(tile.data) for tile in data)
-            exponents.append(keys.exponents)
+        offset = sequence * self._region + len(exponents) * self._tile_bytes
+        self.file.write(tiles.reshape(-1), offset)
+        self._checksums.setdefault(sequence, Column(np.uint32)).append(_native.checksums(tiles))
+        exponents.append(keys.exponents)
 
-    def read(self, sequence: int, first: int, count: int, buffer: npt.NDArray[np.uint8]) -> ScoringKeys:
-        """Keys of tokens first…first + count − 1 (whole tiles) as a view of ``buffer``."""
-        data = buffer[: count * self.token_bytes]
-        got = self.file.read(data, sequence * self._region + first * self.token_bytes)
-        tile, tiles = first // TILE, count // TILE
-        with self._lock:
-            expected = self._checksums[sequence][tile : tile + tiles]
-            exponents = self._exponents[sequence].values[tile : tile + tiles]
-        found = [xxhash.xxh3_64_intdigest(row.data) for row in data.reshape(tiles, -1)]
-        if got < len(data) or found != expected:
-            raise CorruptRecordError(
-                f"the scoring copy of layer {self.layer}, sequence {sequence} is damaged within tokens "
-                f"{first}-{first + count - 1}: check the disk, or use another cold folder (--cold-dir)"
-            )
-        return ScoringKeys(data.view(np.int8).reshape(count, self._heads, self._dim), exponents)
+    def launch(self, sequence: int, query: QuantisedQuery, runs: Sequence[Run], tag: int) -> _native.Launch:
+        """A scan of ``runs``, to be submitted to the scoring thread."""
+        return _native.Launch(query.native, self.file.fd, [self._run(sequence, *run) for run in runs], tag, -32768)
+
+    def _run(self, sequence: int, first: int, tokens: int) -> _native.RunArguments:
+        tiles = slice(first // TILE, (first + tokens) // TILE)
+        offset = sequence * self._region + tiles.start * self._tile_bytes
+        return first, tokens, offset, self._exponents[sequence].values[tiles], self._checksums[sequence].values[tiles]
 
     def close(self) -> None:
         self.file.close()

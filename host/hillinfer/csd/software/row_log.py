@@ -7,23 +7,18 @@ written in the wrong place cannot pass for the right one.
 
 from __future__ import annotations
 
-import itertools
-import math
 from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import xxhash
 
+from hillinfer import _native
 from hillinfer.csd.contract import ReadTicket, Rows
 from hillinfer.csd.software.files import ColdFile
 from hillinfer.csd.software.io_pool import IoPool
-from hillinfer.errors import ColdPoolError, CorruptRecordError
+from hillinfer.errors import CorruptRecordError
 from hillinfer.kv.column import Column
-
-_GAP_BYTES = 4096  # read over a gap this small rather than issue another request
-_PIECE_BYTES = 1 << 19  # split long runs, so that they are read in parallel
 
 
 class RowLog:
@@ -46,7 +41,7 @@ class RowLog:
         """Add rows uint8 [n, row_bytes] (whole tiles) behind those the sequence has."""
         sums = self._checksums.setdefault(sequence, Column(np.uint32))
         offset = sequence * self._region + len(sums) * self.row_bytes
-        sums.append(_checksums(rows))
+        sums.append(_native.checksums(rows))
         writing = [write for write in self._writing.get(sequence, ()) if not write.done()]
         self._writing[sequence] = [*writing, *self.pool.write(self.file, rows.reshape(-1), offset)]
 
@@ -56,21 +51,21 @@ class RowLog:
         for write in self._writing.get(sequence, ()):  # what was appended must be there to be read
             write.result()
         self._writing.pop(sequence, None)
-        return _RowReading(self, sequence, positions, out)
+        file = self.file
+        reading = self.pool.reader.start(
+            file.fd, sequence * self._region, self.row_bytes, file.alignment, file.direct, positions
+        )
+        return _RowReading(self, sequence, positions, reading, out)
 
-    def check(self, sequence: int, positions: npt.NDArray[np.int64], rows: Rows) -> None:
-        """CorruptRecordError unless ``rows`` are what was written at ``positions``."""
-        wrong = _checksums(rows) != self._checksums[sequence].values[positions]
-        if wrong.any():
-            bad = positions[wrong]
-            raise self.corrupt(sequence, int(bad[0]), int(bad[-1]), "its checksum does not match")
+    def finish(self, sequence: int, positions: npt.NDArray[np.int64], reading: _native.RowRead, out: Rows) -> None:
+        """Until the rows are in ``out``; CorruptRecordError unless they are what was written."""
+        failure, bad = self.pool.reader.finish(reading, out, self._checksums[sequence].values)
+        if failure:
+            raise self._corrupt(sequence, int(positions[0]), int(positions[-1]), failure)
+        if bad:
+            raise self._corrupt(sequence, bad[0], bad[-1], "its checksum does not match")
 
-    def base(self, sequence: int) -> int:
-        """Where a sequence's region begins in the file."""
-        return sequence * self._region
-
-    def corrupt(self, sequence: int, first: int, last: int, why: str) -> CorruptRecordError:
-        """The error for rows that did not come back as written."""
+    def _corrupt(self, sequence: int, first: int, last: int, why: str) -> CorruptRecordError:
         tokens = f"token {first}" if first == last else f"tokens {first}-{last}"
         return CorruptRecordError(
             f"the cold pool returned wrong data for layer {self.layer}, sequence {sequence}, {tokens}: {why}. "
@@ -82,56 +77,12 @@ class RowLog:
 
 
 class _RowReading(ReadTicket):
-    """Rows in flight: runs of them are read as aligned windows into one buffer, then taken apart and checked."""
+    """Rows in flight."""
 
-    def __init__(self, log: RowLog, sequence: int, positions: npt.NDArray[np.int64], out: Rows) -> None:
-        self._log, self._sequence, self._positions, self._out = log, sequence, positions, out
-        align, size, base = log.file.alignment, log.row_bytes, log.base(sequence)
-        edges = _runs(positions, size)
-        first, last = positions[edges[:-1]], positions[edges[1:] - 1]
-        begin = (base + first * size) // align * align
-        length = -(-(base + (last + 1) * size - begin) // align) * align
-        place = np.cumsum(length) - length  # of each window in the buffer
-        counts = np.diff(edges)
-        self._where = base + positions * size + np.repeat(place - begin, counts)  # of each row in the buffer
-        self._buffer = log.pool.take(int(length.sum()))
-        reader = log.pool.reader if log.file.direct else log.pool.threads  # the kernel's own reads only direct files
-        self._reading = reader.start(log.file.fd, begin, length, self._buffer)
+    def __init__(
+        self, log: RowLog, sequence: int, positions: npt.NDArray[np.int64], reading: _native.RowRead, out: Rows
+    ) -> None:
+        self._log, self._sequence, self._positions, self._reading, self._out = log, sequence, positions, reading, out
 
     def wait(self) -> None:
-        log, size = self._log, self._log.row_bytes
-        try:
-            self._reading.wait()
-        except ColdPoolError as error:
-            log.pool.give(self._buffer)  # after an interrupt it is not given back: it may still be written to
-            first, last = int(self._positions[0]), int(self._positions[-1])
-            raise log.corrupt(self._sequence, first, last, str(error)) from None
-        try:
-            grain = math.gcd(size, log.file.alignment)  # every row begins at a multiple of it
-            grains = self._buffer[: len(self._buffer) // grain * grain].reshape(-1, grain)
-            index = self._where[:, None] // grain + np.arange(size // grain)
-            np.take(grains, index, axis=0, out=self._out.reshape(*index.shape, grain), mode="clip")
-        finally:
-            log.pool.give(self._buffer)
-        log.check(self._sequence, self._positions, self._out)
-
-
-def _checksums(rows: Rows) -> npt.NDArray[np.uint32]:
-    """A 32-bit checksum (low half of XXH3-64) of each row."""
-    digest = xxhash.xxh3_64_intdigest
-    return np.fromiter((digest(row.data) & 0xFFFFFFFF for row in rows), np.uint32, len(rows))
-
-
-def _runs(positions: npt.NDArray[np.int64], row_bytes: int) -> npt.NDArray[np.int64]:
-    """Edges of runs positions[edges[i]:edges[i + 1]] that are worth one request each; positions ascend."""
-    if not len(positions):
-        return np.zeros(1, np.int64)
-    gap = 1 + _GAP_BYTES // row_bytes
-    longest = max(1, _PIECE_BYTES // row_bytes)
-    cuts = np.flatnonzero(np.diff(positions) > gap) + 1
-    edges = np.concatenate([[0], cuts, [len(positions)]])
-    lengths = np.diff(edges)
-    if lengths.max(initial=0) <= longest:
-        return edges
-    pieces = [np.arange(start, stop, longest) for start, stop in itertools.pairwise(edges.tolist())]
-    return np.concatenate([*pieces, edges[-1:]])
+        self._log.finish(self._sequence, self._positions, self._reading, self._out)

@@ -1,0 +1,74 @@
+"""Attention of one new token to selected rows, wherever they lie, added as they come to hand.
+
+What is in memory is looked at while the rest is still being read. On the CPU the native code reads rows in place, so
+that nothing is gathered; on another device they are gathered and copied there. Sums are made in order of rank either
+way: not one bit of the output depends on where a row was.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from hillinfer import _native
+from hillinfer.kv.attention import attend
+from hillinfer.kv.geometry import Geometry
+
+_ELEMENTS = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+Index = npt.NDArray[np.int64]
+
+
+class RowAttention(ABC):
+    """One step of one stream. Every KV head needs at least one row before ``finish``."""
+
+    @abstractmethod
+    def add(self, rows: torch.Tensor, index: Index, ranks: Index, head: int | None = None) -> None:
+        """Attend to rows[index] of rows [n, row_stride], the rows of these ranks; ``head``: by that KV head alone."""
+
+    @abstractmethod
+    def finish(self) -> tuple[torch.Tensor, npt.NDArray[np.float32]]:
+        """Output [H, G, 1, d] in the query's dtype and on its device; log-sum-exp float32 [H, G]."""
+
+
+def attend_rows(geometry: Geometry, query: torch.Tensor, scaling: float, count: int) -> RowAttention:
+    """The attention of a query [H, G, 1, d] to ``count`` rows."""
+    if query.device.type == "cpu" and geometry.dtype in _ELEMENTS:
+        return _InPlace(geometry, query, scaling, count)
+    return _Gathered(geometry, query, scaling, count)
+
+
+class _InPlace(RowAttention):
+    def __init__(self, geometry: Geometry, query: torch.Tensor, scaling: float, count: int) -> None:
+        self._dtype = query.dtype
+        element = _ELEMENTS[geometry.dtype]
+        flat = query[:, :, 0].float().contiguous().numpy()
+        self._native = _native.Attention(flat, scaling, element, geometry.row_bytes, count)
+        self._rows: list[torch.Tensor] = []  # what has to stay alive
+
+    def add(self, rows: torch.Tensor, index: Index, ranks: Index, head: int | None = None) -> None:
+        self._rows.append(rows)
+        self._native.add(rows.view(torch.uint8).numpy(), index, ranks, -1 if head is None else head)
+
+    def finish(self) -> tuple[torch.Tensor, npt.NDArray[np.float32]]:
+        out, lse = self._native.finish()
+        return torch.from_numpy(out)[:, :, None].to(self._dtype), lse
+
+
+class _Gathered(RowAttention):
+    def __init__(self, geometry: Geometry, query: torch.Tensor, scaling: float, count: int) -> None:
+        self._geometry, self._query, self._scaling = geometry, query, scaling
+        self._rows = query.new_empty(count, geometry.row_stride, dtype=geometry.dtype)
+        self._seen = torch.zeros(geometry.kv_heads, count, dtype=torch.bool)
+
+    def add(self, rows: torch.Tensor, index: Index, ranks: Index, head: int | None = None) -> None:
+        gathered = rows.index_select(0, torch.from_numpy(index).to(rows.device)).to(self._rows.device)
+        self._rows.index_copy_(0, torch.from_numpy(ranks).to(self._rows.device), gathered)
+        self._seen[slice(None) if head is None else head, torch.from_numpy(ranks)] = True
+
+    def finish(self) -> tuple[torch.Tensor, npt.NDArray[np.float32]]:
+        mask = None if bool(self._seen.all()) else self._seen.to(self._query.device)
+        out, lse = attend(self._query, *self._geometry.unpack_rows(self._rows), self._scaling, mask=mask)
+        return out, lse[:, :, 0].float().cpu().numpy()

@@ -1,0 +1,196 @@
+// Attention over rows where they lie, in float32 whatever the rows' type. Included once per instruction set.
+// Vectors are the compiler's own (GCC, Clang): one source for every width.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace {
+
+using hillinfer::Element;
+using hillinfer::RowShape;
+
+constexpr int kLanes = 16;
+typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
+typedef int32_t Ints __attribute__((vector_size(kLanes * sizeof(int32_t))));
+typedef uint16_t Halves __attribute__((vector_size(kLanes * sizeof(uint16_t))));
+
+template <Element E>
+inline Floats load(const char* from) {
+    if constexpr (E == Element::float32) {
+        Floats wide;
+        std::memcpy(&wide, from, sizeof wide);
+        return wide;
+    } else {
+        Halves narrow;
+        std::memcpy(&narrow, from, sizeof narrow);
+        if constexpr (E == Element::bfloat16) {
+            return Floats(__builtin_convertvector(narrow, Ints) << 16);
+        } else {  // float16: shift into place, then scale the exponent; right for every finite value
+            const Ints bits = __builtin_convertvector(narrow, Ints);
+            const Floats magnitude = Floats((bits & 0x7fff) << 13) * 0x1p112f;
+            const Ints special = (bits & 0x7c00) == 0x7c00;  // infinities and NaN keep their exponent
+            return Floats(Ints(magnitude) | (special & 0x7f800000) | (bits & 0x8000) << 16);
+        }
+    }
+}
+
+template <Element E>
+inline float load_one(const char* from) {
+    alignas(64) char lane[64] = {};
+    std::memcpy(lane, from, E == Element::float32 ? 4 : 2);
+    return load<E>(lane)[0];
+}
+
+constexpr size_t size_of(Element e) { return e == Element::float32 ? 4 : 2; }
+
+inline float sum(Floats x) {
+    float total = 0;
+    for (int i = 0; i < kLanes; i++) total += x[i];
+    return total;
+}
+
+template <Element E, int G>
+void logits_of(const RowShape& shape, int head, const float* query, const char* const* rows, size_t n, float* logits,
+               size_t stride) {
+    const int whole = shape.head_dim / kLanes * kLanes;
+    const size_t offset = size_t(head) * shape.head_dim * size_of(E);
+    for (size_t i = 0; i < n; i++) {
+        const char* key = rows[i] + offset;
+        if (i + 8 < n) {
+            const char* later = rows[i + 8] + offset;
+            for (size_t byte = 0; byte < shape.head_dim * size_of(E); byte += 64) __builtin_prefetch(later + byte);
+        }
+        Floats sums[G] = {};
+        for (int d = 0; d < whole; d += kLanes) {
+            const Floats k = load<E>(key + d * size_of(E));
+            for (int g = 0; g < G; g++) sums[g] += k * load<Element::float32>((const char*)(query + g * shape.head_dim + d));
+        }
+        for (int g = 0; g < G; g++) {
+            float total = sum(sums[g]);
+            for (int d = whole; d < shape.head_dim; d++)
+                total += load_one<E>(key + d * size_of(E)) * query[g * shape.head_dim + d];
+            logits[g * stride + i] = total;
+        }
+    }
+}
+
+template <Element E, int G>
+void accumulate_of(const RowShape& shape, int head, const float* weights, const char* const* rows, size_t n, float* sums,
+                   size_t stride) {
+    const size_t offset = (size_t(shape.heads) + head) * shape.head_dim * size_of(E);
+    const int whole = shape.head_dim / kLanes * kLanes;
+    constexpr int kWide = 4;  // registers per query at a time
+    for (int begin = 0; begin < whole; begin += kWide * kLanes) {
+        const int wide = std::min(kWide, (whole - begin) / kLanes);
+        Floats acc[G][kWide] = {};
+        auto run = [&](auto width) {
+            constexpr int W = decltype(width)::value;
+            for (size_t i = 0; i < n; i++) {
+                const char* value = rows[i] + offset + begin * size_of(E);
+                if (i + 8 < n) {
+                    const char* later = rows[i + 8] + offset + begin * size_of(E);
+                    for (size_t byte = 0; byte < W * kLanes * size_of(E); byte += 64) __builtin_prefetch(later + byte);
+                }
+                for (int w = 0; w < W; w++) {
+                    const Floats v = load<E>(value + w * kLanes * size_of(E));
+                    for (int g = 0; g < G; g++) acc[g][w] += v * weights[g * stride + i];
+                }
+            }
+        };
+        if (wide == 4) run(std::integral_constant<int, 4>());
+        else if (wide == 3) run(std::integral_constant<int, 3>());
+        else if (wide == 2) run(std::integral_constant<int, 2>());
+        else run(std::integral_constant<int, 1>());
+        for (int g = 0; g < G; g++)
+            for (int w = 0; w < wide; w++)
+                for (int lane = 0; lane < kLanes; lane++)
+                    sums[g * shape.head_dim + begin + w * kLanes + lane] += acc[g][w][lane];
+    }
+    for (size_t i = 0; i < n; i++)
+        for (int d = whole; d < shape.head_dim; d++) {
+            const float v = load_one<E>(rows[i] + offset + d * size_of(E));
+            for (int g = 0; g < G; g++) sums[g * shape.head_dim + d] += v * weights[g * stride + i];
+        }
+}
+
+// Calls f<E, G> for the row's element type, up to four queries at a time.
+template <typename Call>
+void by_element(const RowShape& shape, Call call) {
+    auto by_group = [&](auto element) {
+        constexpr Element E = decltype(element)::value;
+        for (int g = 0; g < shape.group;) {
+            const int left = shape.group - g;
+            if (left >= 4) call(std::integral_constant<Element, E>(), std::integral_constant<int, 4>(), g), g += 4;
+            else if (left == 3) call(std::integral_constant<Element, E>(), std::integral_constant<int, 3>(), g), g += 3;
+            else if (left == 2) call(std::integral_constant<Element, E>(), std::integral_constant<int, 2>(), g), g += 2;
+            else call(std::integral_constant<Element, E>(), std::integral_constant<int, 1>(), g), g += 1;
+        }
+    };
+    if (shape.element == Element::float32) by_group(std::integral_constant<Element, Element::float32>());
+    else if (shape.element == Element::bfloat16) by_group(std::integral_constant<Element, Element::bfloat16>());
+    else by_group(std::integral_constant<Element, Element::float16>());
+}
+
+void logits(const RowShape& shape, int head, const float* query, const char* const* rows, size_t n, float* out) {
+    by_element(shape, [&](auto element, auto group, int g) {
+        logits_of<decltype(element)::value, decltype(group)::value>(
+            shape, head, query + size_t(g) * shape.head_dim, rows, n, out + g * n, n);
+    });
+}
+
+void accumulate(const RowShape& shape, int head, const float* weights, const char* const* rows, size_t n,
+                float* sums) {
+    by_element(shape, [&](auto element, auto group, int g) {
+        accumulate_of<decltype(element)::value, decltype(group)::value>(
+            shape, head, weights + g * n, rows, n, sums + size_t(g) * shape.head_dim, n);
+    });
+}
+
+// exp(x) for x ≤ 0: 2^n · p(f), f in ±½·ln 2, relative error below 1e-7 (Cephes' coefficients for expf).
+inline Floats exp_of(Floats x) {
+    x = x < -87.0f ? Floats{} - 87.0f : x;
+    const Floats shifted = x * 1.44269504f + 12582912.0f;  // rounds to an integer in the low bits
+    const Floats whole = shifted - 12582912.0f;
+    Floats f = x - whole * 0.693359375f;
+    f = f + whole * 2.12194440e-4f;
+    Floats p = f * 1.9875691500e-4f + 1.3981999507e-3f;
+    p = p * f + 8.3334519073e-3f;
+    p = p * f + 4.1665795894e-2f;
+    p = p * f + 1.6666665459e-1f;
+    p = p * f + 5.0000001201e-1f;
+    p = p * (f * f) + f + 1.0f;
+    return Floats(Ints(p) + ((Ints(shifted) - 0x4b400000) << 23));
+}
+
+float weigh(float* logits, size_t n, float top) {
+    Floats total = {};
+    size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+        Floats x;
+        std::memcpy(&x, logits + i, sizeof x);
+        x = exp_of(x - top);
+        std::memcpy(logits + i, &x, sizeof x);
+        total += x;
+    }
+    float rest = 0;
+    for (; i < n; i++) {
+        const Floats x = exp_of(Floats{} + (logits[i] - top));
+        logits[i] = x[0];
+        rest += x[0];
+    }
+    return sum(total) + rest;
+}
+
+size_t count_from(const int16_t* scores, size_t n, int threshold) {
+    size_t found = 0;
+    for (size_t begin = 0; begin < n; begin += 16384) {  // blocks short enough to count in 16 bits per lane
+        const size_t end = std::min(n, begin + 16384);
+        uint16_t some = 0;
+        for (size_t i = begin; i < end; i++) some += scores[i] >= threshold;
+        found += some;
+    }
+    return found;
+}
+
+}  // namespace

@@ -1,0 +1,32 @@
+// Attention of one new token to selected rows where they lie.
+#pragma once
+
+#include "variant.h"
+
+namespace hillinfer {
+
+// Rows are added as they come to hand, each with its rank among the selected; their logits are computed at once. The
+// sums are made in order of rank when all are there, so that not one bit of the output depends on where rows were.
+class Attention {
+  public:
+    // query [heads·group][head_dim], already scaled; `count` rows will be added
+    Attention(const RowShape& shape, std::vector<float> query, size_t count);
+
+    // Rows at rows + index[i]·row_bytes have ranks[i]; they must stay there until `finish`. A row that only some heads
+    // attend to is added once for each of them (only_head; −1: all).
+    void add(const char* rows, const int64_t* index, const int64_t* ranks, size_t n, int only_head);
+
+    // The weighted mean of the values [heads·group][head_dim], and the log-sum-exp [heads·group].
+    // False if a head has no row at all.
+    bool finish(float* out, float* lse) const;
+
+    const RowShape shape;
+    const size_t count;
+
+  private:
+    std::vector<float> query_;
+    std::vector<const char*> rows_;   // [count]
+    std::vector<float> logits_;       // [heads·group][count]; −∞: not attended
+};
+
+}  // namespace hillinfer

@@ -1,0 +1,303 @@
+// hillinfer._native: what of a decode step has to be fast. Arrays in, arrays out; no torch, no policy.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+
+#include "attention.h"
+#include "crc32c.h"
+#include "keys.h"
+#include "placement.h"
+#include "row_reader.h"
+#include "scan.h"
+#include "select.h"
+#include "variant.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace hillinfer;
+
+template <typename T, int N>
+using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <typename T, int N>
+using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <typename T, int N>
+using New = nb::ndarray<nb::numpy, T, nb::ndim<N>>;
+
+template <typename T, size_t N>
+static New<T, int(N)> give(std::vector<T> data, std::array<size_t, N> shape) {
+    auto* owned = new std::vector<T>(std::move(data));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return New<T, int(N)>(owned->data(), N, shape.data(), owner);
+}
+
+// Disagreeing shapes are a mistake of the caller's code, not of a user's input.
+static void check(bool holds, const char* what) {
+    if (!holds) throw nb::value_error(what);
+}
+
+static Query make_query(In<int8_t, 3> q8, In<int32_t, 2> m, In<int32_t, 2> r, In<int32_t, 2> o,
+                        std::vector<int> heads, bool sum) {
+    const int kv_heads = int(q8.shape(0)), group = int(q8.shape(1)), dim = int(q8.shape(2));
+    for (auto* each : {&m, &r, &o})
+        check(int(each->shape(0)) == kv_heads && int(each->shape(1)) == group, "m, r and o are [heads, group]");
+    Query query;
+    query.heads = kv_heads, query.group = group, query.head_dim = padded(dim), query.sum = sum;
+    query.active = heads;
+    query.q8.assign(heads.size() * group * query.head_dim, 0);
+    int8_t* to = query.q8.data();
+    for (int head : heads) {
+        check(head >= 0 && head < kv_heads, "no such head");
+        for (int g = 0; g < group; g++, to += query.head_dim) {
+            const size_t at = size_t(head) * group + g;
+            const int8_t* from = q8.data() + at * dim;
+            int32_t total = 0;
+            for (int d = 0; d < dim; d++) to[d] = from[d], total += from[d];
+            query.bias.push_back(total * kBias);
+            query.m.push_back(m.data()[at]), query.r.push_back(r.data()[at]), query.o.push_back(o.data()[at]);
+        }
+    }
+    return query;
+}
+
+static void score(const Query& query, In<uint8_t, 2> tiles, In<int8_t, 2> exponents, Out<int16_t, 1> scores) {
+    const size_t count = tiles.shape(0);
+    check(tiles.shape(1) == tile_bytes(query.heads, query.head_dim), "tiles are [n, 64 · heads · padded dim]");
+    check(exponents.shape(0) >= count && int(exponents.shape(1)) == query.heads, "exponents are [n, heads]");
+    check(scores.shape(0) >= count * kTile, "scores need 64 per tile");
+    variant().score(query, tiles.data(), exponents.data(), count, scores.data());
+}
+
+static void pack(In<int8_t, 3> keys, Out<uint8_t, 2> tiles, size_t first) {
+    const int heads = int(keys.shape(1)), dim = int(keys.shape(2));
+    check(tiles.shape(1) == tile_bytes(heads, dim), "tiles are [n, 64 · heads · padded dim]");
+    check(first + keys.shape(0) <= tiles.shape(0) * kTile, "no room for the keys");
+    pack_keys(keys.data(), keys.shape(0), heads, dim, tiles.data(), first);
+}
+
+static bool pack_one(In<float, 2> key, In<int8_t, 1> exponents, int limit, Out<uint8_t, 2> tiles, size_t place) {
+    const int heads = int(key.shape(0)), dim = int(key.shape(1));
+    check(tiles.shape(1) == tile_bytes(heads, dim), "tiles are [n, 64 · heads · padded dim]");
+    check(int(exponents.shape(0)) == heads && place < tiles.shape(0) * kTile, "no room for the key");
+    return pack_with(key.data(), heads, dim, exponents.data(), limit, tiles.data(), place);
+}
+
+static New<int64_t, 1> top_positions(In<int16_t, 1> scores, size_t count) {
+    check(count <= scores.shape(0), "count exceeds the scores");
+    std::vector<int64_t> positions(count);
+    {
+        nb::gil_scoped_release released;
+        top(scores.data(), scores.shape(0), count, positions.data());
+    }
+    return give<int64_t, 1>(std::move(positions), {count});
+}
+
+static New<uint32_t, 1> checksums(In<uint8_t, 2> rows) {
+    std::vector<uint32_t> sums(rows.shape(0));
+    {
+        nb::gil_scoped_release released;
+        for (size_t i = 0; i < sums.size(); i++) sums[i] = checksum(rows.data() + i * rows.shape(1), rows.shape(1));
+    }
+    const size_t count = sums.size();
+    return give<uint32_t, 1>(std::move(sums), {count});
+}
+
+static Attention make_attention(In<float, 3> query, float scaling, const std::string& element, size_t row_bytes,
+                                size_t count) {
+    RowShape shape{int(query.shape(0)), int(query.shape(1)), int(query.shape(2)), Element::float32, row_bytes};
+    if (element == "bfloat16") shape.element = Element::bfloat16;
+    else if (element == "float16") shape.element = Element::float16;
+    else check(element == "float32", "element is float32, bfloat16 or float16");
+    const size_t size = shape.element == Element::float32 ? 4 : 2;
+    check(row_bytes >= 2 * size * shape.heads * shape.head_dim, "row_bytes is less than a key and a value");
+    std::vector<float> scaled(query.data(), query.data() + query.size());
+    for (float& each : scaled) each *= scaling;
+    return Attention(shape, std::move(scaled), count);
+}
+
+static void attend(Attention& attention, In<uint8_t, 2> rows, In<int64_t, 1> index, In<int64_t, 1> ranks, int head) {
+    check(rows.shape(1) == attention.shape.row_bytes, "rows are [n, row_bytes]");
+    check(head < attention.shape.heads, "no such head");
+    check(index.shape(0) == ranks.shape(0), "a rank for every row");
+    for (size_t i = 0; i < index.shape(0); i++) {
+        check(index.data()[i] >= 0 && size_t(index.data()[i]) < rows.shape(0), "no such row");
+        check(ranks.data()[i] >= 0 && size_t(ranks.data()[i]) < attention.count, "no such rank");
+    }
+    nb::gil_scoped_release released;
+    attention.add(reinterpret_cast<const char*>(rows.data()), index.data(), ranks.data(), index.shape(0), head);
+}
+
+static nb::tuple finish_attention(const Attention& attention) {
+    const RowShape& shape = attention.shape;
+    const size_t heads = shape.heads, group = shape.group, dim = shape.head_dim;
+    std::vector<float> out(heads * group * dim), lse(heads * group);
+    check(attention.finish(out.data(), lse.data()), "a head has no row to attend to");
+    return nb::make_tuple(give<float, 3>(std::move(out), {heads, group, dim}),
+                          give<float, 2>(std::move(lse), {heads, group}));
+}
+
+using RunArguments = std::tuple<int64_t, int64_t, int64_t, In<int8_t, 2>, In<uint32_t, 1>>;
+
+static std::shared_ptr<Launch> make_launch(const Query& query, int file, std::vector<RunArguments> arguments,
+                                           uint32_t tag, int min_score) {
+    std::vector<Run> runs;
+    for (auto& [first, tokens, offset, exponents, sums] : arguments) {
+        const size_t tiles = tokens / kTile;
+        check(tokens > 0 && tokens % kTile == 0, "a run is whole tiles");
+        check(exponents.shape(0) == tiles && int(exponents.shape(1)) == query.heads, "exponents are [n, heads]");
+        check(sums.shape(0) == tiles, "one checksum per tile");
+        runs.push_back({first, tokens, offset, {exponents.data(), exponents.data() + exponents.size()},
+                        {sums.data(), sums.data() + tiles}});
+    }
+    return std::make_shared<Launch>(query, file, std::move(runs), tag, min_score);
+}
+
+// Until the block is there (true), or nothing more will come (false); Ctrl-C is heard.
+static bool wait_block(Launch& launch, size_t block) {
+    while (true) {
+        bool ended;
+        {
+            nb::gil_scoped_release released;
+            ended = launch.wait(block, 0.1);
+        }
+        if (ended) return launch.done() > block;
+        if (PyErr_CheckSignals()) throw nb::python_error();
+    }
+}
+
+static New<const uint32_t, 1> slot_view(std::shared_ptr<Launch> launch, size_t block) {
+    check(block < launch->blocks(), "no such block");
+    const size_t words = kSlotWords;
+    return New<const uint32_t, 1>(launch->slot(block), 1, &words, nb::find(launch));
+}
+
+static bool merge(Launch& launch, Out<int16_t, 1> scores) {
+    for (size_t block = 0; block < launch.blocks(); block++) {
+        if (!wait_block(launch, block)) return false;
+        const uint32_t* slot = launch.slot(block);
+        const uint32_t* trailer = slot + kBlock;
+        const size_t first = trailer[2], emitted = trailer[4];
+        check(first + trailer[3] <= scores.shape(0), "no room for the scores");
+        for (size_t i = 0; i < emitted; i++) scores.data()[first + (slot[i] & 0xffff)] = int16_t(slot[i] >> 16);
+    }
+    return true;
+}
+
+static std::shared_ptr<RowRead> start_read(RowReader& reader, int fd, int64_t base, int64_t row_bytes,
+                                           int64_t alignment, bool direct, In<int64_t, 1> positions) {
+    nb::gil_scoped_release released;
+    return reader.start({fd, base, row_bytes, alignment, direct},
+                        {positions.data(), positions.data() + positions.shape(0)});
+}
+
+// (what is wrong with a request or "", positions whose checksum is wrong)
+static nb::tuple finish_read(RowReader& reader, RowRead& read, Out<uint8_t, 2> out, In<uint32_t, 1> sums) {
+    check(out.shape(0) == read.positions.size() && int64_t(out.shape(1)) == read.file.row_bytes,
+          "out is [positions, row_bytes]");
+    check(read.positions.empty() || size_t(read.positions.back()) < sums.shape(0), "a checksum for every row");
+    while (true) {
+        bool done;
+        {
+            nb::gil_scoped_release released;
+            done = reader.finish(read);
+        }
+        if (done) break;
+        if (PyErr_CheckSignals()) throw nb::python_error();
+    }
+    std::vector<int64_t> bad;
+    std::string failure;
+    {
+        nb::gil_scoped_release released;
+        failure = read.collect(out.data(), sums.data(), bad);
+    }
+    read.buffer.reset();
+    return nb::make_tuple(failure, bad);
+}
+
+static void step_counts(Out<uint16_t, 1> counts, In<int64_t, 1> selected, int ageing, int hit) {
+    for (size_t i = 0; i < selected.shape(0); i++)
+        check(selected.data()[i] >= 0 && size_t(selected.data()[i]) < counts.shape(0), "no such token");
+    count_step(counts.data(), counts.shape(0), selected.data(), selected.shape(0), ageing, hit);
+}
+
+static New<int64_t, 1> coldest_held(In<uint16_t, 1> counts, In<int64_t, 1> held, int64_t pinned_from, size_t most) {
+    check(pinned_from <= int64_t(counts.shape(0)), "a count for every unpinned token");
+    std::vector<int64_t> found = coldest(counts.data(), held.data(), held.shape(0), pinned_from, most);
+    const size_t size = found.size();
+    return give<int64_t, 1>(std::move(found), {size});
+}
+
+NB_MODULE(_native, m) {
+    m.doc() = "The fast parts of a decode step: scoring, selection, attention over rows in place, cold reads.";
+    nb::set_leak_warnings(false);  // an interrupted program may end with reads in flight
+
+    m.def("variants", [] {
+        std::vector<std::string> names;
+        for (const Variant* each : variants()) names.emplace_back(each->name);
+        return names;
+    }, "Instruction sets this processor can run, best first.");
+    m.def("variant", [] { return std::string(variant().name); }, "The instruction set in use.");
+    m.def("use_variant", [](const std::string& name) { check(use_variant(name.c_str()), "no such variant"); },
+          "name"_a, "Use an instruction set by name (for tests and benchmarks).");
+
+    m.def("padded_dim", &padded, "head_dim"_a, "Dimensions of a key in the scanning layout.");
+    m.def("pack_keys", &pack, "keys"_a, "tiles"_a, "first"_a,
+          "Put keys int8 [n, H, d] into tiles uint8 [t, bytes] of the scanning layout, from token ``first`` on.");
+    m.def("pack_with", &pack_one, "key"_a, "exponents"_a, "limit"_a, "tiles"_a, "place"_a,
+          "Cast a key float32 [H, d] with the exponents of its tile and pack it; False if it does not fit them.");
+    m.def("top", &top_positions, "scores"_a, "count"_a,
+          "Ascending positions int64 of the ``count`` highest scores int16; ties go to the newest.");
+    m.def("crc32c", [](nb::bytes data) { return crc32c(data.c_str(), data.size()); }, "data"_a);
+    m.def("checksums", &checksums, "rows"_a, "A 32-bit checksum of each row uint8 [n, bytes].");
+
+    nb::class_<Query>(m, "Query", "The quantised queries of a layer; see hillinfer.kv.query.")
+        .def("__init__",
+             [](Query* self, In<int8_t, 3> q8, In<int32_t, 2> m_, In<int32_t, 2> r, In<int32_t, 2> o,
+                std::vector<int> heads, bool sum) { new (self) Query(make_query(q8, m_, r, o, heads, sum)); },
+             "q8"_a, "m"_a, "r"_a, "o"_a, "heads"_a, "sum"_a)
+        .def("score", &score, "tiles"_a, "exponents"_a, "scores"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Scores int16 [64·t] of tiles in the scanning layout, with exponents int8 [t, H].");
+
+    nb::class_<Attention>(m, "Attention", "Attention of one token to rows where they lie, piece by piece.")
+        .def("__init__",
+             [](Attention* self, In<float, 3> query, float scaling, const std::string& element, size_t row_bytes,
+                size_t count) { new (self) Attention(make_attention(query, scaling, element, row_bytes, count)); },
+             "query"_a, "scaling"_a, "element"_a, "row_bytes"_a, "count"_a)
+        .def("add", &attend, "rows"_a, "index"_a, "ranks"_a, "head"_a = -1,
+             "Attend to rows[index], uint8 [n, row_bytes], as the rows of these ranks; ``head``: only that KV head "
+             "does. The rows must stay where they are until ``finish``.")
+        .def("finish", &finish_attention, "Output float32 [H, G, d] and log-sum-exp float32 [H, G].");
+
+    nb::class_<Launch>(m, "Launch", "One scan by the scoring thread.")
+        .def(nb::new_(&make_launch), "query"_a, "file"_a, "runs"_a, "tag"_a, "min_score"_a)
+        .def_prop_ro("blocks", &Launch::blocks)
+        .def_prop_ro("failure", &Launch::failure)
+        .def_prop_ro("seconds", [](Launch& self) { return nb::make_tuple(self.started, self.ended); })
+        .def("wait", &wait_block, "block"_a, "True once the block is there, False if it never will be.")
+        .def("slot", &slot_view, "block"_a, "The block's slot, uint32 [1040].")
+        .def("merge_into", &merge, "scores"_a, "Put all scores where they belong; False if it ended early.")
+        .def("cancel", &Launch::cancel);
+    nb::class_<ScanThread>(m, "ScanThread")
+        .def(nb::init<>())
+        .def("submit", &ScanThread::submit, "launch"_a)
+        .def("close", &ScanThread::close, nb::call_guard<nb::gil_scoped_release>());
+
+    nb::class_<RowRead>(m, "RowRead")
+        .def_prop_ro("requests", [](const RowRead& self) { return self.windows.size(); });
+    nb::class_<RowReader>(m, "RowReader", "Reads many rows at once.")
+        .def(nb::init<bool>(), "use_kernel"_a = true)
+        .def_prop_ro("in_kernel", &RowReader::in_kernel)
+        .def("start", &start_read, "fd"_a, "base"_a, "row_bytes"_a, "alignment"_a, "direct"_a, "positions"_a)
+        .def("finish", &finish_read, "read"_a, "out"_a, "checksums"_a)
+        .def("close", &RowReader::close, nb::call_guard<nb::gil_scoped_release>());
+
+    m.def("count_step", &step_counts, "counts"_a, "selected"_a, "ageing"_a, "hit"_a,
+          "Age counts uint16 [n] by 1/2^ageing, then add ``hit`` for each selected token, saturating.");
+    m.def("coldest", &coldest_held, "counts"_a, "held"_a, "pinned_from"_a, "most"_a,
+          "Up to ``most`` unpinned of the positions held (−1: none), lowest count first, then oldest.");
+}

@@ -1,0 +1,44 @@
+// What is compiled once per instruction set, and the table through which it is called.
+#pragma once
+
+#include "keys.h"
+
+namespace hillinfer {
+
+enum class Element : int { float32, bfloat16, float16 };
+
+// Where the keys and values of a token lie: [K of every head | V of every head].
+struct RowShape {
+    int heads, group, head_dim;
+    Element element;
+    size_t row_bytes;
+};
+
+struct Variant {
+    const char* name;
+    bool (*supported)();
+
+    // Scores int16 [tiles·64] of keys in the scanning layout, with exponents [tiles][heads].
+    void (*score)(const Query&, const uint8_t* keys, const int8_t* exponents, size_t tiles, int16_t* scores);
+
+    // Logits [group][n] of one head's queries [group][head_dim] with n rows.
+    void (*logits)(const RowShape&, int head, const float* query, const char* const* rows, size_t n, float* logits);
+
+    // weights[i] = exp(logits[i] − top); returns their sum.
+    float (*weigh)(float* logits, size_t n, float top);
+
+    // sums [group][head_dim] += Σ weights[group][i] · V of rows[i].
+    void (*accumulate)(const RowShape&, int head, const float* weights, const char* const* rows, size_t n,
+                       float* sums);
+
+    // How many of scores[n] are ≥ threshold.
+    size_t (*count_from)(const int16_t* scores, size_t n, int threshold);
+};
+
+extern const Variant kAvx512, kAvx2, kPortable;
+
+const std::vector<const Variant*>& variants();  // those this processor can run, best first
+const Variant& variant();                       // the one in use
+bool use_variant(const char* name);             // false if there is none of that name
+
+}  // namespace hillinfer
