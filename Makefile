@@ -8,7 +8,7 @@ OLD := $(shell sed -n 's/^transformers==//p' constraints-old.txt)
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 - /p' $(MAKEFILE_LIST) | while IFS= read -r line; do \
-		printf '  make %-9s %s\n' "$${line%% - *}" "$${line#* - }"; done
+		printf '  make %-14s %s\n' "$${line%% - *}" "$${line#* - }"; done
 
 setup:  ## make .venv with everything in it and fetch the default model
 	@bash scripts/setup
@@ -33,6 +33,8 @@ lint: setup  ## ruff and strict mypy
 bench: setup  ## quality and speed beside the stock cache (20 minutes); JSON in build/reports
 	@.venv/bin/hillinfer bench decode
 	@.venv/bin/hillinfer bench decode --tokens 4224 --steps 128 --output build/reports/locality.json
+
+include hardware.mk
 
 clean:  ## remove what the targets above made here (the model stays in the user's cache)
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis host/*.egg-info

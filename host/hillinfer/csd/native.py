@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+import hillinfer
+
 from hillinfer.csd.abi import Launch, aligned, numbers
 from hillinfer.errors import DeviceError
 
@@ -20,13 +22,14 @@ Beats = npt.NDArray[np.uint8]
 
 LIBRARY = "libqk_score.so"
 _FAST_DEPTH = 1024  # elements a stream holds at least, where only the results matter
-_PACKAGE = Path(__file__).resolve().parents[1]
+_SOURCES = Path(__file__).resolve().parents[3]
 
 
 def find_library() -> Path:
     """Where the library is: $HILLINFER_NATIVE, inside the package, or where `make csim` builds it."""
     named = os.environ.get("HILLINFER_NATIVE")
-    places = [Path(named)] if named else [_PACKAGE / "_native", _PACKAGE.parents[1] / "build" / "native"]
+    installed = [Path(folder) for folder in hillinfer.__path__]
+    places = [Path(named)] if named else [*installed, _SOURCES / "build" / "native"]
     for place in places:
         path = place / LIBRARY if place.is_dir() else place
         if path.is_file():
