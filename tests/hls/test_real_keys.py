@@ -12,7 +12,7 @@ from hillinfer.documents import default_document
 from hillinfer.generation import cache_keyword
 from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.query import quantise_query
-from hillinfer.kv.scoring import Scorer
+from hillinfer.kv.scoring import pack, score
 from hillinfer.models import load
 from tests.hls.cases import Case
 
@@ -55,9 +55,4 @@ def test_real_keys_score_alike_from_fp16_and_from_the_scoring_copy(library, capt
 
         scores = stored.scores()
         assert len(np.unique(scores)) > 30  # they rank, they are not all alike or saturated
-        scorer = Scorer(heads, dim)
-        host = [
-            scorer.score(cast.integers[i : i + scorer.most], cast.exponents[i // 64 : (i + scorer.most) // 64], query)
-            for i in range(0, tokens, scorer.most)
-        ]
-        np.testing.assert_array_equal(np.concatenate(host), scores)
+        np.testing.assert_array_equal(score(pack(cast.integers), cast.exponents, query)[:tokens], scores)

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 import hillinfer
-
 from hillinfer.csd.abi import Launch, aligned, numbers
 from hillinfer.errors import DeviceError
 
