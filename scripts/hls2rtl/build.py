@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from . import ir
 from .errors import Location, RuleError
@@ -35,6 +36,15 @@ class Choice:
 def build_process(function: ir.Function, types: ir.Types, lines: ir.DebugLines, labels: dict[Location, str]) -> Process:
     """Raises RuleError where the function leaves the language."""
     return _Builder(function, types, lines, labels).build()
+
+
+def add_unused(process: Process, uses: dict[str, dict[Literal["read", "write"], int]]) -> None:
+    """Gives the process ports for streams that the source uses in code which, as it turned out, never runs."""
+    for parameter, directions in uses.items():
+        for direction, width in directions.items():
+            ports = process.reads if direction == "read" else process.writes
+            if parameter not in ports:
+                ports[parameter] = process.widths[parameter] = width
 
 
 class _Builder:
@@ -407,7 +417,6 @@ class _Builder:
     def _load(self, i: Instruction) -> Node:
         if i.width is None:
             raise self._error("float" if _is_float(i.type) else "pointer", f"a value of type {i.type} in memory", i)
-        self._require_loop(i)
         result: Node | None = None
         for pointer, predicate in self._targets(self._pointer(i.operands[0], i), self.reached[i.block]):
             node = self._load_one(i, i.width, pointer, predicate)
@@ -438,7 +447,6 @@ class _Builder:
         return value
 
     def _store(self, i: Instruction) -> None:
-        self._require_loop(i)
         data = self._value(i.operands[0])
         for pointer, predicate in self._targets(self._pointer(i.operands[1], i), self.reached[i.block]):
             if isinstance(pointer.base, ir.Argument):
@@ -480,10 +488,6 @@ class _Builder:
         self.loop.effects.append(effect)
         self.places[effect] = (i.block, i)
         return effect
-
-    def _require_loop(self, i: Instruction) -> None:
-        if self.loop is None:
-            raise self._error("side-effect", "a stream, array or pointer is touched outside a pipelined loop", i)
 
     def _check_streams(self, loop: Loop, region: Region) -> None:
         """Two accesses to one stream must exclude each other: they become one port, used once a turn."""

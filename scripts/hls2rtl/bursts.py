@@ -28,13 +28,19 @@ def _burst(process: Process, loop: Loop, effect: Effect) -> Burst:
         raise _error(effect, f"has elements of {width} bits: AXI data is 8, 16, ... 1024 bits wide")
     if not effect.predicate.is_const(1):
         raise _error(effect, "is accessed in some turns of the loop only")
+    kind: Literal["read", "write"] = "read" if effect.kind == "read" else "write"
+    if effect.address.is_const(0) and loop.proceed.is_const(0):
+        return Burst(effect.target, kind, width, _when(process, loop, process.graph.const(32, 1)), effect.location)
     index = _strip(effect.address)
     if not _counts_from_zero(index):
         raise _error(effect, "is indexed by something else than the loop's count from 0")
     length = _turns(process.graph, loop, index, effect.location)
-    none = process.graph.const(length.width, 0)
-    kind: Literal["read", "write"] = "read" if effect.kind == "read" else "write"
-    return Burst(effect.target, kind, width, process.graph.select(loop.guard, length, none), effect.location)
+    return Burst(effect.target, kind, width, _when(process, loop, length), effect.location)
+
+
+def _when(process: Process, loop: Loop, length: Node) -> Node:
+    """No beats if the loop is not entered."""
+    return process.graph.select(loop.guard, length, process.graph.const(length.width, 0))
 
 
 def _strip(index: Node) -> Node:

@@ -58,13 +58,23 @@ def is_constructor(symbol: str) -> bool:
 
 
 def find_processes(module: ir.Module, top: str) -> list[str]:
-    """Symbols of the functions that the top calls, in order, before any optimisation."""
+    """Symbols of the functions that the top calls, in order, as the source has them."""
     function = module.functions.get(top)
     if function is None or not function.blocks:
-        known = ", ".join(sorted(f.short_name for f in module.functions.values() if f.blocks)[:8])
-        raise RuleError("top", f'there is no function {top} (extern "C"); the source defines {known or "none"}')
+        mangled = [f for f in module.functions.values() if f.defined and f.short_name == top]
+        hint = 'is not extern "C"' if mangled else "is not in the source"
+        raise RuleError("top", f"the top function {top} {hint}", mangled[0].location if mangled else None)
     calls = [i.callee for i in function.instructions() if i.opcode == "call"]
-    return list(dict.fromkeys(c for c in calls if c and not c.startswith("llvm.") and not is_constructor(c)))
+    processes = list(dict.fromkeys(c for c in calls if c and not c.startswith("llvm.") and not is_constructor(c)))
+    _check_used(function, set(processes))
+    return processes
+
+
+def _check_used(top: ir.Function, processes: set[str]) -> None:
+    used = {o for i in top.instructions() if i.opcode == "call" and i.callee in processes for o in i.operands}
+    for i in top.instructions():
+        if i.opcode == "alloca" and "class.hls::stream" in i.source_type and i not in used:
+            raise RuleError("stream", f"the stream {i.name} is not used", i.location or top.location)
 
 
 def read_design(top: ir.Function, types: ir.Types, processes: dict[str, Process], pragmas: Pragmas) -> Design:
@@ -212,5 +222,6 @@ class _Reader:
 
 def fifo_depth(declared: int, process: Process, parameter: str) -> int:
     """Room for the declared depth besides the turns that hold a reservation; LUT RAM has 32 places at the least."""
-    in_flight = max(loop.of("write", parameter)[0].stage for loop in process.loops if loop.of("write", parameter))
+    stages = [effect.stage for loop in process.loops for effect in loop.of("write", parameter)]
+    in_flight = max(stages, default=0)
     return max(32, 1 << (declared + in_flight + 3 - 1).bit_length())

@@ -14,7 +14,6 @@ RULES: dict[str, str] = {
     "stream-access": "one iteration of a loop reads or writes a stream at most once",
     "non-blocking": "streams are read and written blocking only",
     "loop": "loops of a process are pipelined, not nested, with one exit; inner loops are unrolled",
-    "side-effect": "streams, arrays and m_axi pointers are touched inside pipelined loops only",
     "burst": "an m_axi pointer is accessed as p[i], i = 0, 1, 2 ... up to a count known before the loop, once a turn",
     "memory": "a local array is accessed by index, one element at a time, in its own type",
     "pointer": "pointers are not computed, cast or stored",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import check, ir, passes
-from .build import build_process
+from .build import add_unused, build_process
 from .bursts import find_bursts
 from .clang import compile_cpp
 from .delays import SHARE
@@ -56,11 +56,13 @@ def compile_kernels(
     """Several kernels of one source, which is compiled once."""
     text, pragmas = compile_cpp(source, include, define)
     parsed = passes.parse(text)
-    before, _ = ir.read_module(parsed)
-    wanted = {top: find_processes(before, top) for top in tops}
+    written, _ = ir.read_module(parsed, set(tops))
+    wanted = {top: find_processes(written, top) for top in tops}
+    passes.inline(parsed, {*tops, *(symbol for symbols in wanted.values() for symbol in symbols)})
+    inlined, _ = ir.read_module(parsed)
     for top in tops:
-        check.check(before, top, wanted[top], pragmas)
-    passes.optimise(parsed, {*tops, *(symbol for symbols in wanted.values() for symbol in symbols)})
+        check.check(inlined, top, wanted[top], pragmas)
+    passes.optimise(parsed)
     module, lines = ir.read_module(parsed)
     budget = budget_of(clock_ns, SHARE)
     results = []
@@ -68,6 +70,7 @@ def compile_kernels(
         processes = {}
         for symbol in wanted[top]:
             process = build_process(module.functions[symbol], module.types, lines, pragmas.loop_labels)
+            add_unused(process, check.stream_uses(inlined.functions[symbol]))
             find_bursts(process)
             add_flags(process, budget)
             choose_memories(process)

@@ -22,7 +22,7 @@ class Constant:
 
     width: int | None
     value: int
-    text: str
+    type: str
 
 
 @dataclass(eq=False)
@@ -94,6 +94,7 @@ class Function:
     name: str  # the symbol
     location: Location | None
     returns: str = "void"
+    defined: bool = True
     arguments: list[Argument] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
 
@@ -111,9 +112,8 @@ Value: TypeAlias = Constant | Global | Argument | Instruction | Function
 
 @dataclass
 class Module:
-    functions: dict[str, Function]  # by symbol; declarations have no blocks
+    functions: dict[str, Function]  # by symbol; without blocks if declared only, or not read
     types: Types
-    loop_lines: dict[str, Location]  # of an !llvm.loop node
 
 
 @dataclass(frozen=True)
@@ -280,46 +280,44 @@ class DebugLines:
         return name[1] if name else "?"
 
 
-def read_module(module: llvm.ModuleRef) -> tuple[Module, DebugLines]:
-    """Reads the whole module into objects."""
+def read_module(module: llvm.ModuleRef, only: set[str] | None = None) -> tuple[Module, DebugLines]:
+    """Reads a module into objects. only: symbols of the functions whose bodies are read; all of them if None."""
     text = str(module)
     lines = DebugLines(text)
     reader = _Reader(lines)
     for variable in module.global_variables:
-        reader.values[hash(variable)] = Global(variable.name, " constant " in str(variable).split("=", 1)[-1][:120])
-    headers = {
-        found[2]: found[0]
-        for found in re.finditer(r'^(define|declare) [^\n]*?@"?([^\s"(]+)"?\([^\n]*$', text, re.MULTILINE)
-    }
+        declaration = str(variable).split(" = ", 1)[-1]
+        reader.values[hash(variable)] = Global(variable.name, bool(re.match(r"[^{\[]*\bconstant\b", declaration)))
+    headers = {found[1]: found[0] for found in _HEADER.finditer(text)}
     functions = {}
     for reference in module.functions:
         header = headers.get(reference.name, "")
         returns = re.search(r"\b(void|i\d+|ptr|half|float|double|[\[{<%].*?) @", header)
         function = Function(reference.name, lines.of(header), returns[1].split()[-1] if returns else "void")
+        function.defined = not reference.is_declaration
         reader.values[hash(reference)] = function
         functions[reference.name] = function
-    bodies = _bodies(text)
+    bodies = {found[1]: found[2] for found in _BODY.finditer(text)}
     for reference in module.functions:
-        if not reference.is_declaration:
-            name = reference.name
-            reader.read_body(reference, functions[name], bodies[name], _parameters(headers[name]))
-    return Module(functions, Types(text), {}), lines
+        name = reference.name
+        if name in bodies and (only is None or name in only):
+            reader.read_body(reference, functions[name], _instructions(bodies[name]), _parameters(headers[name]))
+    return Module(functions, Types(text)), lines
 
 
-def _bodies(module_text: str) -> dict[str, list[str]]:
-    """Each function's instructions as text. Metadata has its numbers in the text of the whole module only."""
-    bodies: dict[str, list[str]] = {}
-    for found in re.finditer(
-        r'^define [^\n]*?@"?([^\s"(]+)"?\([^\n]*\{\n(.*?)^\}', module_text, re.MULTILINE | re.DOTALL
-    ):
-        lines: list[str] = []
-        for line in found[2].splitlines():
-            if re.match(r"  [^\s\]#]", line):
-                lines.append(line.strip())
-            elif line.startswith("  ]"):  # the end of a switch's cases
-                lines[-1] += line[3:]
-        bodies[found[1]] = lines
-    return bodies
+_HEADER = re.compile(r'^(?:define|declare) [^\n]*?@"?([^\s"(]+)"?\([^\n]*$', re.MULTILINE)
+_BODY = re.compile(r'^define [^\n]*?@"?([^\s"(]+)"?\([^\n]*\{\n(.*?)^\}', re.MULTILINE | re.DOTALL)
+
+
+def _instructions(body: str) -> list[str]:
+    """A function's instructions as text. Metadata has its numbers in the text of the whole module only."""
+    lines: list[str] = []
+    for line in body.splitlines():
+        if re.match(r"  [^\s\]#]", line):
+            lines.append(line.strip())
+        elif line.startswith("  ]"):  # the end of a switch's cases
+            lines[-1] += line[3:]
+    return lines
 
 
 def _parameters(header: str) -> list[str]:
@@ -342,7 +340,6 @@ class _Reader:
     def __init__(self, lines: DebugLines) -> None:
         self.values: dict[int, Value] = {}
         self._lines = lines
-        self._constants: dict[str, Constant] = {}
 
     def read_body(self, reference: llvm.ValueRef, function: Function, body: list[str], attributes: list[str]) -> None:
         for argument in reference.arguments:
@@ -383,17 +380,22 @@ class _Reader:
         known = self.values.get(hash(operand))
         if known is not None:
             return known
-        text = str(operand).strip()
-        if text not in self._constants:
-            self._constants[text] = _constant(text)
-        return self._constants[text]
+        # LLVM keeps one object for equal constants, so each is looked at once.
+        self.values[hash(operand)] = constant = _read_constant(operand)
+        return constant
 
 
-def _constant(text: str) -> Constant:
-    found = re.fullmatch(r"i(\d+) (\S+)", text)
+def _read_constant(operand: llvm.ValueRef) -> Constant:
+    kind = operand.value_kind.name
+    type_text = "" if kind == "metadata_as_value" else str(operand.type)
+    width = _width(type_text)
+    if width is None:
+        return Constant(None, 0, type_text)
+    if kind in ("undef_value", "poison_value"):
+        return Constant(width, 0, type_text)
+    if width <= 64 and kind == "constant_int":
+        return Constant(width, operand.get_constant_value() & ((1 << width) - 1), type_text)
+    found = re.search(r" (-?\d+)$", str(operand))
     if not found:
-        return Constant(None, 0, text)
-    width = int(found[1])
-    words = {"true": 1, "false": 0, "poison": 0, "undef": 0}
-    value = words.get(found[2])
-    return Constant(width, (int(found[2]) if value is None else value) & ((1 << width) - 1), text)
+        raise RuleError("pointer", f"a number made of an address: {operand}")
+    return Constant(width, int(found[1]) & ((1 << width) - 1), type_text)

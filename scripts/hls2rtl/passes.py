@@ -45,22 +45,22 @@ def parse(text: str) -> llvm.ModuleRef:
     return module
 
 
-def optimise(module: llvm.ModuleRef, out_of_line: set[str]) -> None:
-    """Optimises in place. out_of_line: symbols of the functions that stay functions, the tops and their processes."""
-    _initialize()
+def inline(module: llvm.ModuleRef, out_of_line: set[str]) -> None:
+    """Leaves the tops and their processes (out_of_line: their symbols), with everything that they call inside them."""
     for function in module.functions:
         if not function.is_declaration:
             function.add_function_attribute("noinline" if function.name in out_of_line else "alwaysinline")
-    target = llvm.Target.from_default_triple().create_target_machine(opt=1)
-    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(1))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_sroa_pass()
+    passes.run(module, _builder())
 
-    inline = llvm.create_new_module_pass_manager()
-    inline.add_always_inliner_pass()
-    inline.add_global_dead_code_eliminate_pass()
-    inline.run(module, builder)
 
+def optimise(module: llvm.ModuleRef) -> None:
+    """Unrolls, and takes scalars out of arrays, in place."""
+    builder = _builder()
     scalars = llvm.create_new_module_pass_manager()
-    scalars.add_sroa_pass()
     scalars.add_simplify_cfg_pass()
     scalars.add_instruction_combine_pass()
     scalars.add_loop_simplify_pass()
@@ -91,6 +91,11 @@ def optimise(module: llvm.ModuleRef, out_of_line: set[str]) -> None:
     clean.add_loop_simplify_pass()
     clean.add_verifier()
     clean.run(module, builder)
+
+
+def _builder() -> llvm.PassBuilder:
+    target = llvm.Target.from_default_triple().create_target_machine(opt=1)
+    return llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(1))
 
 
 def version() -> str:

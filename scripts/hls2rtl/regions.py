@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from .errors import Location, RuleError
 from .ir import Block, DebugLines, Function
+from .straight import split_accesses
 
 
 @dataclass(eq=False)
@@ -99,6 +100,10 @@ def find_regions(function: Function, lines: DebugLines) -> Regions:
         loop = LoopBlocks(header, [b for b in order if b in members], exits.pop(), at)
         loops.append(loop)
         loop_of.update(dict.fromkeys(members, loop))
+    for block in split_accesses([block for block in order if block not in loop_of]):
+        loop_of[block] = turn = LoopBlocks(block, [block], block.successors[0], block.terminator.location)
+        loops.append(turn)
+    order = _reverse_postorder(function.blocks[0])
     outer = _region(order[0], order, loop_of, None)
     bodies = {loop: _region(loop.header, loop.blocks, {}, loop.header) for loop in loops}
     loops.sort(key=outer.units.index)

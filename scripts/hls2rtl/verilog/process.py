@@ -214,7 +214,7 @@ class _Module:
                 if effects:
                     reading = self._either([self.inside(e.predicate, loop, 0) for e in effects])
                     ready.append(f"fire_{loop.index}" + ("" if reading == "1'd1" else f" & {reading}"))
-            lines.append(f"assign {stream}_ready = {' | '.join(f'({term})' for term in ready)};")
+            lines.append(f"assign {stream}_ready = {' | '.join(f'({term})' for term in ready) or constant(1, 0)};")
         return lines
 
     def _writes(self) -> list[str]:
@@ -236,13 +236,13 @@ class _Module:
                 for number, (predicate, value) in enumerate(writes):
                     only = len(writes) == 1 or number == len(writes) - 1
                     data.append((valid if only else f"{valid} & {predicate}", value))
-            value = data[-1][1]
+            value = data[-1][1] if data else constant(self.process.writes[stream], 0)
             for condition, other in data[-2::-1]:
                 value = f"({condition}) ? {other} : {value}"
             lines += [
-                f"assign {stream}_reserve = {' | '.join(reserve)};",
+                f"assign {stream}_reserve = {' | '.join(reserve) or constant(1, 0)};",
                 f"assign {stream}_cancel = {' | '.join(cancel) or constant(1, 0)};",
-                f"assign {stream}_push = {' | '.join(push)};",
+                f"assign {stream}_push = {' | '.join(push) or constant(1, 0)};",
                 f"assign {stream}_data = {value};",
             ]
         return lines
