@@ -100,7 +100,6 @@ template <int W, bool Signed> class base<W, Signed, true> {
 
   base() = default;
   template <class T, class = typename std::enable_if<std::is_integral<T>::value>::type> AP_INLINE base(T v) {
-    static_assert(std::is_signed<T>::value || true, "");
     for (int i = 1; i < words; i++) word[i] = v < T(0) ? ~(uint64_t)0 : 0;
     word[0] = (uint64_t)v;
     clear_spare();

@@ -25,9 +25,17 @@ def run(command: Sequence[str | Path]) -> str:
 
 def by_cmake(build: Path, source: Path = HLS, *options: str) -> Path:
     """The library, by the project's CMakeLists.txt and the system's compiler."""
-    run(["cmake", "-S", source, "-B", build, *options])
-    run(["cmake", "--build", build])
+    cmake = _cmake()
+    run([cmake, "-S", source, "-B", build, *options])
+    run([cmake, "--build", build])
     return build / LIBRARY
+
+
+def _cmake() -> str:
+    """The one beside this Python, which `make setup` installs, before the system's."""
+    found = shutil.which("cmake", path=str(Path(sys.executable).parent)) or shutil.which("cmake")
+    assert found is not None, "cmake is missing: pip install cmake"
+    return found
 
 
 def altered(folder: Path, file: str, old: str, new: str) -> Path:
