@@ -101,10 +101,17 @@ class _Builder:
         return self.graph.any([self._edge(source, block) for source in block.predecessors if source not in inside])
 
     def _edge(self, source: Block, target: Block) -> Node:
-        """When control goes this way. Seen from outside, a loop that was entered is left."""
-        if self.loop is None and source in self.loop_of:
-            return self.reached[self.loop_of[source]]
-        return self.edges[source, target]
+        """When control goes this way. Seen from outside, a loop that was entered is left, as its last turn says."""
+        if self.loop is not None or source not in self.loop_of:
+            return self.edges[source, target]
+        blocks = self.loop_of[source]
+        entered = self.reached[blocks]
+        if len({to for _, to in blocks.exits}) == 1:
+            return entered
+        self.graph.loop = self.loops[blocks].index
+        this_way = self.graph.any([self.edges[edge] for edge in blocks.exits if edge[1] is target])
+        self.graph.loop = None
+        return self.graph.and_(entered, this_way)
 
     def _leave(self, block: Block, reached: Node) -> None:
         """Notes the predicates of a block's outgoing edges."""
@@ -139,13 +146,15 @@ class _Builder:
         header = blocks.header
         outside = [block for block in header.predecessors if block not in set(blocks.blocks)]
         phis = [instruction for instruction in header.instructions if instruction.opcode == "phi"]
+        for phi in phis:
+            if phi.width is None:
+                raise RuleError("pointer", "a pointer that moves from turn to turn", phi.location or blocks.location)
         firsts = [self._join(phi, outside, lambda source: self._edge(source, header)) for phi in phis]
 
         self.graph.loop = index
         for phi in phis:
             self.graph.location, self.graph.name = phi.location or blocks.location, phi.name
-            if phi.width is None:
-                raise self._error("pointer", "a pointer that changes from turn to turn", phi)
+            assert phi.width is not None
             self.values[phi] = self.graph.state(phi.width, phi.name)
         region = self.regions.bodies[blocks]
         for unit in region.units:
@@ -498,6 +507,9 @@ class _Builder:
                     if first.target != second.target or self.places[first][1] is self.places[second][1]:
                         continue
                     if region.reaches(self.places[first][0], self.places[second][0]):
+                        if second.address is not None:
+                            message = f"{second.target} is accessed twice in one turn of the loop"
+                            raise RuleError("burst", message, second.location)
                         verb = "read" if kind == "read" else "written"
                         message = f"{second.target} is {verb} twice in one turn of the loop"
                         raise RuleError("stream-access", message, second.location)

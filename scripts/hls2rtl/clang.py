@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from .errors import Location, RuleError, ToolError
+from .errors import RuleError, ToolError, located
 from .pragmas import Pragmas, read_pragmas
 
-HEADERS = Path(__file__).parent / "include"
+HEADERS = Path(__file__).resolve().parent / "include"
 INSTALL = "pip install ziglang==0.17.1 llvmlite==0.50.0"
 
 # The target is fixed so that the IR, and with it the RTL, does not depend on the machine.
@@ -74,7 +74,7 @@ def _first_error(stderr: str) -> RuleError | None:
         found = _DIAGNOSTIC.match(line)
         if not found:
             continue
-        at = Location(found["file"], int(found["line"]))
+        at = located(found["file"], int(found["line"]))
         if not message and found["kind"] != "note":
             message, location = found["text"], at
             named = re.search(r"\[([a-z-]+)\] ", message)
@@ -82,6 +82,6 @@ def _first_error(stderr: str) -> RuleError | None:
             message = message[named.end() :] if named else message
         elif message and found["kind"] != "note":
             break
-        elif message and location and location.file.startswith(str(HEADERS)):
+        elif message and location and Path(location.file).resolve().is_relative_to(HEADERS):
             location = at
     return RuleError(rule, message, location) if message else None

@@ -74,7 +74,13 @@ def _check_used(top: ir.Function, processes: set[str]) -> None:
     used = {o for i in top.instructions() if i.opcode == "call" and i.callee in processes for o in i.operands}
     for i in top.instructions():
         if i.opcode == "alloca" and "class.hls::stream" in i.source_type and i not in used:
-            raise RuleError("stream", f"the stream {i.name} is not used", i.location or top.location)
+            raise RuleError("stream", f"the stream {i.name} is not used", _declared_at(top, i))
+
+
+def _declared_at(top: ir.Function, variable: ir.Instruction) -> Location | None:
+    """An alloca has no line of its own; the first instruction that uses it begins its life."""
+    lines = (i.location for i in top.instructions() if variable in i.operands and i.location)
+    return next(lines, top.location)
 
 
 def read_design(top: ir.Function, types: ir.Types, processes: dict[str, Process], pragmas: Pragmas) -> Design:
@@ -122,7 +128,7 @@ class _Reader:
         if "class.hls::stream" not in i.source_type:
             raise RuleError("top", f"{i.name} is no stream: the top has streams only", i.location or self.top.location)
         self.streams[i] = i.name
-        self.locations[i.name] = i.location
+        self.locations[i.name] = _declared_at(self.top, i)
         fields = self.types.fields(i.source_type)
         declared = [re.fullmatch(r"\[(\d+) x i8\]", part) for f in fields for part in self._fields(f)]
         depth = next((int(found[1]) for found in declared if found), 0)
@@ -167,7 +173,7 @@ class _Reader:
         channels = []
         for name in self.streams.values():
             writers, readers = self._ends(name, "writes"), self._ends(name, "reads")
-            at = self.locations[name] or self.top.location
+            at = self.locations[name]
             for ends, verb in ((writers, "writes"), (readers, "reads")):
                 if len(ends) != 1:
                     who = ", ".join(instance.name for instance, _ in ends) or "no process"

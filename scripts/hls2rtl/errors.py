@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 RULES: dict[str, str] = {
@@ -37,6 +38,13 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+
+def located(file: str, line: int, folder: str = "") -> Location:
+    """A location whose file is named from the working folder, if it is in there. folder: where relative names start."""
+    path = os.path.normpath(os.path.join(folder or os.getcwd(), file))
+    below = os.path.relpath(path)
+    return Location(path if below.startswith("..") else below, line)
 
 
 class RuleError(Exception):

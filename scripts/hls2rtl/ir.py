@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 from .clang import HEADERS
-from .errors import Location, RuleError
+from .errors import Location, RuleError, located
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,7 @@ class DebugLines:
     """Which source line an instruction stands for: the innermost one that is not in the flow's own headers."""
 
     def __init__(self, module_text: str) -> None:
+        self._files: dict[str, str] = {}
         self._nodes = dict(re.findall(r"^!(\d+) = (.*)$", module_text, re.MULTILINE))
 
     def of(self, text: str) -> Location | None:
@@ -266,7 +268,7 @@ class DebugLines:
         if scope is None:
             return None
         file = self._file(scope[1])
-        if inlined and (file.startswith(str(HEADERS)) or line is None):
+        if inlined and (Path(file).resolve().is_relative_to(HEADERS) or line is None):
             return self._at(inlined[1])
         return Location(file, int(line[1]) if line else 0)
 
@@ -276,8 +278,10 @@ class DebugLines:
         if file is None:
             outer = re.search(r"\bscope: !(\d+)", node)
             return self._file(outer[1]) if outer else "?"
-        name = re.search(r'filename: "([^"]*)"', self._nodes[file[1]])
-        return name[1] if name else "?"
+        if file[1] not in self._files:
+            name = re.search(r'filename: "([^"]*)", directory: "([^"]*)"', self._nodes[file[1]])
+            self._files[file[1]] = located(name[1], 0, name[2]).file if name else "?"
+        return self._files[file[1]]
 
 
 def read_module(module: llvm.ModuleRef, only: set[str] | None = None) -> tuple[Module, DebugLines]:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .errors import Location, RuleError
+from .errors import Location, RuleError, located
 
 # Hints for Vitis which change nothing here: the schedule is derived from the program alone.
 _IGNORED = {
@@ -91,7 +91,7 @@ def read_pragmas(preprocessed: str) -> Pragmas:
             line += 1
         elif token["marker"]:
             line = int(token["line"]) - 1
-            file = token["file"] or file
+            file = located(token["file"], 0).file if token["file"] else file
         elif token["string"]:
             line += token["string"].count("\n")
         elif token["pragma"]:

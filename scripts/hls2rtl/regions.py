@@ -15,12 +15,16 @@ from .straight import split_accesses
 
 @dataclass(eq=False)
 class LoopBlocks:
-    """A natural loop: its header, its blocks in order, the block after it, and where it stands in the source."""
+    """A natural loop: its header, its blocks in order, and where it stands in the source."""
 
     header: Block
     blocks: list[Block]
-    exit: Block
     location: Location | None
+
+    @property
+    def exits(self) -> list[tuple[Block, Block]]:
+        """The edges that leave it: from, to."""
+        return [(block, to) for block in self.blocks for to in block.successors if to not in self.blocks]
 
 
 Unit = Block | LoopBlocks
@@ -71,7 +75,7 @@ class Regions:
 
 
 def find_regions(function: Function, lines: DebugLines) -> Regions:
-    """Raises RuleError for nested loops, loops with several exits, and loops that never end."""
+    """Raises RuleError for nested loops, loops without PIPELINE, and loops that never end."""
     order = _reverse_postorder(function.blocks[0])
     position = {block: index for index, block in enumerate(order)}
     loops: list[LoopBlocks] = []
@@ -93,15 +97,13 @@ def find_regions(function: Function, lines: DebugLines) -> Regions:
             raise RuleError("loop", "this loop cannot be unrolled: its count is not a constant", at)
         if not marked:
             raise RuleError("loop", "this loop needs #pragma HLS PIPELINE (or UNROLL, if its count is a constant)", at)
-        exits = {s for block in members for s in block.successors if s not in members}
-        if len(exits) != 1:
-            problem = "never ends" if not exits else "is left to several places"
-            raise RuleError("loop", f"this loop {problem}", at)
-        loop = LoopBlocks(header, [b for b in order if b in members], exits.pop(), at)
+        loop = LoopBlocks(header, [b for b in order if b in members], at)
+        if not loop.exits:
+            raise RuleError("loop", "this loop never ends", at)
         loops.append(loop)
         loop_of.update(dict.fromkeys(members, loop))
     for block in split_accesses([block for block in order if block not in loop_of]):
-        loop_of[block] = turn = LoopBlocks(block, [block], block.successors[0], block.terminator.location)
+        loop_of[block] = turn = LoopBlocks(block, [block], block.terminator.location)
         loops.append(turn)
     order = _reverse_postorder(function.blocks[0])
     outer = _region(order[0], order, loop_of, None)

@@ -222,24 +222,18 @@ HLS2RTL_BINARY(&, hls2rtl::wider(n, m), S || Q)
 HLS2RTL_BINARY(|, hls2rtl::wider(n, m), S || Q)
 HLS2RTL_BINARY(^, hls2rtl::wider(n, m), S || Q)
 
-// Between two ap_int the signs must agree; beside a built-in integer the values are compared.
+// The signs must agree: C++ would convert a signed operand to unsigned, Vitis would compare the values.
 #define HLS2RTL_COMPARE(OP)                                                                                  \
   template <int W, bool S, int M, bool Q>                                                                    \
   inline bool operator OP(const ap_int_base<W, S> &a, const ap_int_base<M, Q> &b) {                          \
     static_assert(S == Q, "[mixed-sign] a signed and an unsigned integer are compared: cast one of them");   \
     typedef signed _BitInt(hls2rtl::wider(W, M) + 1) wide;                                                   \
-    return (wide)HLS2RTL_VALUE(W, S, a) OP (wide)HLS2RTL_VALUE(M, Q, b);                                                               \
+    return (wide)HLS2RTL_VALUE(W, S, a) OP (wide)HLS2RTL_VALUE(M, Q, b);                                     \
   }                                                                                                          \
   template <int W, bool S, class I, class = hls2rtl::if_builtin<I>>                                          \
-  inline bool operator OP(const ap_int_base<W, S> &a, I b) {                                                 \
-    typedef signed _BitInt(hls2rtl::wider(W, hls2rtl::builtin<I>::width) + 1) wide;                          \
-    return (wide)HLS2RTL_VALUE(W, S, a) OP (wide)b;                                                                       \
-  }                                                                                                          \
+  inline bool operator OP(const ap_int_base<W, S> &a, I b) { return a OP ap_of<I>(b); }                      \
   template <int W, bool S, class I, class = hls2rtl::if_builtin<I>>                                          \
-  inline bool operator OP(I a, const ap_int_base<W, S> &b) {                                                 \
-    typedef signed _BitInt(hls2rtl::wider(W, hls2rtl::builtin<I>::width) + 1) wide;                          \
-    return (wide)a OP (wide)HLS2RTL_VALUE(W, S, b);                                                                       \
-  }                                                                                                          \
+  inline bool operator OP(I a, const ap_int_base<W, S> &b) { return ap_of<I>(a) OP b; }                      \
   HLS2RTL_PARTS(bool, OP)
 HLS2RTL_COMPARE(==)
 HLS2RTL_COMPARE(!=)
