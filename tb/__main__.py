@@ -17,6 +17,8 @@ import sys
 import time
 from pathlib import Path
 
+from hillinfer.csd.native import find_library
+from hillinfer.errors import DeviceError
 from tb.coverage import Coverage
 from tb.rtl import Rtl, RtlError, find_rtl, make_open_rtl
 from tb.simulate import Result, build_simulator, simulate
@@ -67,6 +69,10 @@ def _run(options: argparse.Namespace) -> int:
         modules.remove("real_keys")
         print(f"skipped    real_keys: {skipped}", flush=True)
 
+    try:
+        print(f"native     {_shown(find_library())}", flush=True)
+    except DeviceError as error:
+        raise RtlError(str(error)) from None
     work = BUILD / "cosim" / options.suite
     environment = {"QK_SUITE": options.suite, "QK_KEYS": str(keys)}
     names = [f"tb.qk_score.test_{name}" for name in modules]

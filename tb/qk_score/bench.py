@@ -26,6 +26,7 @@ from cocotbext.axi.sparse_memory import SparseMemory  # type: ignore[import-unty
 from tb.coverage import Coverage, page_offset_class
 from tb.qk_model import BEAT_BYTES, BLOCK_TOKENS, SLOT_BYTES
 from tb.qk_score.cases import Launch
+from tb.qk_score.native import native_blocks
 from tb.rtl import CLOCK_NS, RegisterMap
 
 COVERAGE = Coverage()  # of this simulation's process
@@ -244,13 +245,15 @@ class TB:
         return cycles
 
     def check(self, launch: Launch, buffers: Buffers) -> None:
-        """The Score Blocks are those of the model, to the last bit, and nothing else was touched or looked at.
+        """The Score Blocks are those of model and native library, bit for bit, and nothing else was touched or read.
 
         A launch that passes counts as covered.
         """
         got = bytes(self.memory.read(buffers["blocks"].address, len(launch.expected)))
         if got != launch.expected:
-            raise AssertionError(f"{launch.name}: {first_difference(got, launch.expected)}")
+            raise AssertionError(f"{launch.name}: RTL and model: {first_difference(got, launch.expected)}")
+        if (native := native_blocks(launch)) != got:
+            raise AssertionError(f"{launch.name}: native library and RTL: {first_difference(native, got)}")
         self.check_guards(launch, buffers)
         self._cover(launch, buffers)
 
