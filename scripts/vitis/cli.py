@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from . import build, platforms, provenance, report, tools
+from . import build, platforms, provenance, report, stimuli, tools
 from .commands import STEPS, HlsSettings
 from .errors import VitisError
 
@@ -109,6 +109,13 @@ def verify(arguments: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
+def make_stimuli(arguments: argparse.Namespace) -> int:
+    """Write the stimulus file of Vitis's own simulations."""
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    print(f"{stimuli.write(arguments.output)} launches in {arguments.output}")
+    return 0
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
@@ -170,6 +177,9 @@ def parser() -> argparse.ArgumentParser:
     sub = command("verify", verify)
     sub.add_argument("image", type=Path, help="image with its .json beside it")
     sub.add_argument("--json", action="store_true", help="for programs")
+
+    sub = command("stimuli", make_stimuli)
+    sub.add_argument("--output", type=Path, required=True, help="file to write")
     return top
 
 
