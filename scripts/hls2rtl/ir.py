@@ -227,7 +227,8 @@ class DebugLines:
     """Which source line an instruction stands for: the innermost one that is not in the flow's own headers."""
 
     def __init__(self, module_text: str) -> None:
-        self._files: dict[str, str] = {}
+        self._files: dict[str, tuple[str, bool]] = {}  # of a file's node: its name, whether it is the flow's own
+        self._locations: dict[str, Location | None] = {}
         self._nodes = dict(re.findall(r"^!(\d+) = (.*)$", module_text, re.MULTILINE))
 
     def of(self, text: str) -> Location | None:
@@ -258,29 +259,35 @@ class DebugLines:
         return any("unroll.disable" in self._nodes[reference] for reference in references)
 
     def _at(self, number: str) -> Location | None:
+        if number not in self._locations:
+            self._locations[number] = self._find(number)
+        return self._locations[number]
+
+    def _find(self, number: str) -> Location | None:
         node = self._nodes[number]
         if "DISubprogram" in node:
             line = re.search(r"\bline: (\d+)", node)
-            return Location(self._file(number), int(line[1]) if line else 0)
+            return Location(self._file(number)[0], int(line[1]) if line else 0)
         scope = re.search(r"\bscope: !(\d+)", node)
         line = re.search(r"\bline: (\d+)", node)
         inlined = re.search(r"\binlinedAt: !(\d+)", node)
         if scope is None:
             return None
-        file = self._file(scope[1])
-        if inlined and (Path(file).resolve().is_relative_to(HEADERS) or line is None):
+        file, own = self._file(scope[1])
+        if inlined and (own or line is None):
             return self._at(inlined[1])
         return Location(file, int(line[1]) if line else 0)
 
-    def _file(self, scope: str) -> str:
+    def _file(self, scope: str) -> tuple[str, bool]:
         node = self._nodes[scope]
         file = re.search(r"\bfile: !(\d+)", node)
         if file is None:
             outer = re.search(r"\bscope: !(\d+)", node)
-            return self._file(outer[1]) if outer else "?"
+            return self._file(outer[1]) if outer else ("?", False)
         if file[1] not in self._files:
             name = re.search(r'filename: "([^"]*)", directory: "([^"]*)"', self._nodes[file[1]])
-            self._files[file[1]] = located(name[1], 0, name[2]).file if name else "?"
+            path = located(name[1], 0, name[2]).file if name else "?"
+            self._files[file[1]] = path, Path(path).resolve().is_relative_to(HEADERS)
         return self._files[file[1]]
 
 
