@@ -24,6 +24,17 @@ def coldest(
 RunArguments = tuple[int, int, int, npt.NDArray[np.int8], npt.NDArray[np.uint32]]
 """First token, tokens, offset in the file, exponents [tiles, H], checksums [tiles]."""
 
+def exchange(
+    pool_rows: npt.NDArray[np.uint8],
+    slot_of: npt.NDArray[np.int32],
+    position_of: npt.NDArray[np.int64],
+    tile_fill: npt.NDArray[np.int16],
+    demote: npt.NDArray[np.int64],
+    promote: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.uint8],
+    ranks: npt.NDArray[np.int64],
+) -> None: ...
+
 class Query:
     def __init__(
         self,

@@ -232,6 +232,26 @@ static New<int64_t, 1> coldest_held(In<uint16_t, 1> counts, In<int64_t, 1> held,
     return give<int64_t, 1>(std::move(found), {size});
 }
 
+static void exchange_rows(Out<uint8_t, 2> pool_rows, Out<int32_t, 1> slot_of, Out<int64_t, 1> position_of,
+                          Out<int16_t, 1> tile_fill, In<int64_t, 1> demote, In<int64_t, 1> promote,
+                          In<uint8_t, 2> rows, In<int64_t, 1> ranks) {
+    const size_t n = demote.shape(0), tokens = slot_of.shape(0);
+    check(promote.shape(0) == n && ranks.shape(0) == n, "as many enter as leave");
+    check(rows.shape(1) == pool_rows.shape(1), "rows are [n, row_bytes]");
+    check(tile_fill.shape(0) * kTile >= tokens, "a count for every tile");
+    for (size_t i = 0; i < n; i++) {
+        const int64_t leaving = demote.data()[i], coming = promote.data()[i], rank = ranks.data()[i];
+        check(leaving >= 0 && size_t(leaving) < tokens && coming >= 0 && size_t(coming) < tokens, "no such token");
+        const int32_t slot = slot_of.data()[leaving];
+        check(slot >= 0 && size_t(slot) < position_of.shape(0) && size_t(slot) < pool_rows.shape(0), "not in the pool");
+        check(slot_of.data()[coming] < 0, "in the pool already");
+        check(rank >= 0 && size_t(rank) < rows.shape(0), "no such row");
+    }
+    exchange({reinterpret_cast<char*>(pool_rows.data()), pool_rows.shape(1), slot_of.data(), position_of.data(),
+              tile_fill.data()},
+             demote.data(), promote.data(), reinterpret_cast<const char*>(rows.data()), ranks.data(), n);
+}
+
 NB_MODULE(_native, m) {
     m.doc() = "The fast parts of a decode step: scoring, selection, attention over rows in place, cold reads.";
     nb::set_leak_warnings(false);  // an interrupted program may end with reads in flight
@@ -298,6 +318,8 @@ NB_MODULE(_native, m) {
 
     m.def("count_step", &step_counts, "counts"_a, "selected"_a, "ageing"_a, "hit"_a,
           "Age counts uint16 [n] by 1/2^ageing, then add ``hit`` for each selected token, saturating.");
+    m.def("exchange", &exchange_rows, "pool_rows"_a, "slot_of"_a, "position_of"_a, "tile_fill"_a, "demote"_a,
+          "promote"_a, "rows"_a, "ranks"_a, "Tokens ``demote`` leave a hot pool, ``promote`` take their slots.");
     m.def("coldest", &coldest_held, "counts"_a, "held"_a, "pinned_from"_a, "most"_a,
           "Up to ``most`` unpinned of the positions held (−1: none), lowest count first, then oldest.");
 }

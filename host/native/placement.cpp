@@ -1,6 +1,9 @@
 #include "placement.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include "keys.h"
 
 namespace hillinfer {
 
@@ -20,6 +23,19 @@ std::vector<int64_t> coldest(const uint16_t* counts, const int64_t* held, size_t
     std::vector<int64_t> positions(most);
     for (size_t i = 0; i < most; i++) positions[i] = ranked[i].second;
     return positions;
+}
+
+void exchange(const Pool& pool, const int64_t* demote, const int64_t* promote, const char* rows, const int64_t* ranks,
+              size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const int32_t slot = pool.slot_of[demote[i]];
+        pool.slot_of[demote[i]] = -1;
+        pool.tile_fill[demote[i] / kTile]--;
+        pool.slot_of[promote[i]] = slot;
+        pool.position_of[slot] = promote[i];
+        pool.tile_fill[promote[i] / kTile]++;
+        std::memcpy(pool.rows + slot * pool.row_bytes, rows + ranks[i] * pool.row_bytes, pool.row_bytes);
+    }
 }
 
 }  // namespace hillinfer

@@ -24,6 +24,13 @@ def test_the_pool_is_a_dictionary_of_rows(operations):
     rows = torch.arange(TOKENS, dtype=torch.float32)[:, None].expand(-1, GEOMETRY.row_stride).contiguous()
     held: set[int] = set()
     for inserting, tokens in operations:
+        coming, leaving = sorted(tokens - held), sorted(tokens & held)
+        pairs = min(len(coming), len(leaving))
+        if inserting and pairs:  # some of them trade places
+            ranks = np.arange(pairs)
+            demote, promote = np.array(leaving[:pairs]), np.array(coming[:pairs])
+            pool.exchange(demote, promote, rows[torch.from_numpy(promote)], ranks)
+            held = held - set(demote.tolist()) | set(promote.tolist())
         chosen = np.array(sorted(tokens - held if inserting else tokens & held), np.int64)
         if inserting:
             pool.insert(chosen, rows[torch.from_numpy(chosen)])

@@ -138,7 +138,10 @@ class Engine:
         own = attend(grouped, keys, values, scaling, causal=True)
         out, lse = own if total is None else merge([total, own])
         with self.trace.span("store"):
-            stream.append(keys, values, decoding=decoding)
+            if decoding:
+                stream.append(self.geometry.pack_rows(keys, values))
+            else:
+                stream.append_chunk(keys, values)
         self._remember(work, grouped, lse)
         self._tidy()
         return out.flatten(0, 1)
@@ -177,12 +180,13 @@ class Engine:
         selected = sets[0] if len(sets) == 1 else np.unique(np.concatenate(sets))
         with self.trace.span("locate"):
             located = stream.locate(selected)
-        out, lse = self._attend(stream, located, grouped, keys, values, scaling, sets, selected)
+        own = self.geometry.pack_rows(keys, values)
+        out, lse = self._attend(stream, located, grouped, own, scaling, sets, selected)
         work.normaliser = self.policy.observe(work.normaliser, lse)
         cold = len(located.cold)
         self.ledger.step(hot=len(located.hot), cold=cold, cold_bytes=cold * self.geometry.row_bytes)
         with self.trace.span("store"):
-            stream.append(keys, values, decoding=True)
+            stream.append(own)
         work.behind = partial(_settle, self.trace, stream, selected, located)  # no reference to self: no cycle
         self._behind.append(work)
         return out.flatten(0, 1)
@@ -192,13 +196,12 @@ class Engine:
         stream: TokenStream,
         located: Selection,
         query: torch.Tensor,
-        keys: torch.Tensor,
-        values: torch.Tensor,
+        own: torch.Tensor,
         scaling: float,
         sets: list[Positions],
         selected: Positions,
     ) -> tuple[torch.Tensor, PerHead]:
-        """Attention of a query [H, G, 1, d] to what each head selected, and to itself; cold rows last."""
+        """Attention of a query [H, G, 1, d] to what each head selected and to its own row; cold rows last."""
         count, stored = len(selected), len(located.hot) + len(located.cold)
         newest_ranks, cold = np.arange(stored, count), np.arange(len(located.cold))
         attention = attend_rows(self.geometry, query, scaling, count + 1)
@@ -212,7 +215,7 @@ class Engine:
                 attention.add(rows, index[mine], ranks[mine], head)
 
         with self.trace.span("attend"):
-            attention.add(self.geometry.pack_rows(keys, values), np.zeros(1, np.int64), np.array([count]))
+            attention.add(own, np.zeros(1, np.int64), np.array([count]))
             add(stream.hot_pool.rows, located.hot, located.hot_ranks)
             add(stream.device_tier.rows, located.newest, newest_ranks)
         with self.trace.span("wait for cold rows"):

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from hillinfer import _native
 from hillinfer.kv.column import Column
 from hillinfer.kv.geometry import TILE, Geometry
 from hillinfer.store.reserve import reserve
@@ -24,6 +25,7 @@ class HotPool:
     def __init__(self, geometry: Geometry, reserve_rows: int) -> None:
         self._row_bytes = geometry.row_bytes
         self.rows = reserve(reserve_rows, geometry.row_stride, geometry.dtype)
+        self._bytes: npt.NDArray[np.uint8] = self.rows.view(torch.uint8).numpy()
         self._slot_of = Column(np.int32, fill=-1)
         self._tile_fill = Column(np.int16)
         self._position_of = Column(np.int64, fill=-1)
@@ -79,6 +81,12 @@ class HotPool:
         self._position_of.values[slots] = -1
         self._free.extend(slots.tolist())
         self._fill(positions, -1)
+
+    def exchange(self, demote: Positions, promote: Positions, rows: torch.Tensor, ranks: Positions) -> None:
+        """Forget tokens that are here, and give their slots to as many that are not, with rows[ranks]."""
+        _native.exchange(
+            self._bytes, self.slot_of, self.held, self.tile_fill, demote, promote, rows.view(torch.uint8).numpy(), ranks
+        )
 
     def _fill(self, positions: Positions, by: int) -> None:
         np.add.at(self._tile_fill.values, positions // TILE, by)

@@ -132,31 +132,33 @@ class TokenStream:
 
     # ---- tokens coming in
 
-    def append(self, keys: torch.Tensor, values: torch.Tensor, *, decoding: bool) -> None:
-        """Add keys and values [H, n, d]. While decoding they stay on the device as long as there is room."""
-        self._context = self.length + keys.shape[1]
-        if decoding:
-            rows = self.geometry.pack_rows(keys, values)
-            for i in range(len(rows)):
-                if self.device_tier.full:
-                    moved = self._store(self.device_tier.rows[:TILE])
-                    self.device_tier.drop(1)
-                    self._ledger.moved(moved, 0, step=False)
-                self.device_tier.append(rows[i : i + 1])
-        else:
-            rows = self.geometry.pack_rows(keys, values, before=len(self.device_tier))
-            rows[: len(self.device_tier)] = self.device_tier.rows
-            self._append_chunk(rows)
+    def append(self, rows: torch.Tensor) -> None:
+        """Add generated tokens, rows [n, row_stride]: they stay on the device as long as there is room."""
+        self._context = self.length + len(rows)
+        for i in range(len(rows)):
+            if self.device_tier.full:
+                moved = self._store(self.device_tier.rows[:TILE])
+                self.device_tier.drop(1)
+                self._ledger.moved(moved, 0, step=False)
+            self.device_tier.append(rows[i : i + 1])
         self.placement.extend(self.length)
         self._account()
 
-    def _append_chunk(self, rows: torch.Tensor) -> None:
-        """``rows`` behind the log go straight into it, tile by tile; the rest waits in the device tier."""
+    def append_chunk(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        """Add a part of a prompt, keys and values [H, n, d].
+
+        They go straight into the log, tile by tile, with what waited in the device tier; the rest waits there.
+        """
+        self._context = self.length + keys.shape[1]
+        rows = self.geometry.pack_rows(keys, values, before=len(self.device_tier))
+        rows[: len(self.device_tier)] = self.device_tier.rows
         whole = len(rows) // TILE * TILE
         if whole:
             self._store(rows[:whole])
         self.device_tier.restart(self.stored + whole)
         self.device_tier.append(rows[whole:])
+        self.placement.extend(self.length)
+        self._account()
 
     def _store(self, rows: torch.Tensor) -> int:
         """Write whole tiles [n, row_stride] to the log; returns how many of their rows the hot pool keeps."""
@@ -269,21 +271,18 @@ class TokenStream:
         candidates = located.cold
         if free > 0:
             joining = candidates[np.argsort(self.placement.counts[candidates], kind="stable")[::-1][:free]]
-            self._promote(joining, located)
+            ranks = np.searchsorted(located.cold, joining)
+            pool.insert(joining, located.cold_rows.index_select(0, torch.from_numpy(ranks)))
             candidates = np.setdiff1d(candidates, joining, assume_unique=True)
         most = max(1, len(pool) // _MOVES)
         swap = self.placement.swap(candidates, pool.held, self.length - room.pinned, most)
-        pool.evict(swap.demote)
-        self._promote(swap.promote, located)
+        if len(swap.demote):
+            ranks = np.searchsorted(located.cold, swap.promote)
+            pool.exchange(swap.demote, swap.promote, located.cold_rows, ranks)
         fill = pool.tile_fill
         self.host_tiles.drop([tile for tile in self.host_tiles.tiles if fill[tile] <= TILE // 2])
         self._ledger.moved(max(free, 0) + len(swap.promote), len(pool), step=True)
         self._account()
-
-    def _promote(self, positions: Positions, located: Selection) -> None:
-        if len(positions):
-            ranks = np.searchsorted(located.cold, positions)
-            self.hot_pool.insert(positions, located.cold_rows.index_select(0, torch.from_numpy(ranks)))
 
     def seed(self, selections: list[Positions]) -> None:
         """Fill the hot pool after a prompt: what its last queries selected counts as the first steps' history."""
