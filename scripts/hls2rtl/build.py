@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -126,7 +127,7 @@ class _Builder:
     def _block(self, block: Block, region: Region) -> None:
         for instruction in block.instructions:
             self.graph.location = instruction.location or self.graph.location
-            self.graph.name = instruction.name
+            self.graph.name = instruction.variable
             if instruction.opcode == "phi":
                 if not (self.loop and block is region.entry):
                     self._phi(instruction)
@@ -153,9 +154,9 @@ class _Builder:
 
         self.graph.loop = index
         for phi in phis:
-            self.graph.location, self.graph.name = phi.location or blocks.location, phi.name
+            self.graph.location, self.graph.name = phi.location or blocks.location, phi.variable
             assert phi.width is not None
-            self.values[phi] = self.graph.state(phi.width, phi.name)
+            self.values[phi] = self.graph.state(phi.width, phi.variable)
         region = self.regions.bodies[blocks]
         for unit in region.units:
             assert isinstance(unit, Block)
@@ -333,18 +334,9 @@ class _Builder:
         base = self._pointer(i.operands[0], i)
         if isinstance(base, Choice):
             raise self._error("pointer", "an index into one of two arrays", i)
-        kind, offset, terms = i.source_type, base.offset, list(base.terms)
-        for number, operand in enumerate(i.operands[1:]):
+        offset, terms = base.offset, list(base.terms)
+        for operand, stride in self._steps(i):
             index = self._value(operand)
-            if number == 0:
-                stride = self.types.bytes(kind)
-            elif array := re.fullmatch(r"\[(\d+) x (.*)\]", kind):
-                kind = array[2]
-                stride = self.types.bytes(kind)
-            else:
-                kind, step = self.types.step(kind, index.value)
-                offset += step
-                continue
             if index.is_const():
                 offset += index.signed_value * stride
             else:
@@ -367,22 +359,43 @@ class _Builder:
             self.arrays[alloca] = (name, kind, len(kind.dimensions) > 1 and self._outer_constant(alloca, kind))
 
     def _outer_constant(self, alloca: Instruction, kind: ir.ArrayType) -> bool:
-        derived: set[ir.Value] = {alloca}
+        """Whether each access says by constants alone which bank it means."""
         bank_bytes = kind.element_bytes * kind.dimensions[-1]
+        derived: dict[ir.Value, tuple[int, bool]] = {alloca: (0, False)}  # constant offset, whether an index varies
         for i in self.function.instructions():
-            if i.operands and i.operands[0] in derived and i.opcode == "getelementptr":
-                derived.add(i)
-                source = i.source_type
-                for number, operand in enumerate(i.operands[1:]):
-                    if number and (array := re.fullmatch(r"\[(\d+) x (.*)\]", source)):
-                        source = array[2]
-                    elif number:
-                        break
-                    if not isinstance(operand, ir.Constant) and self.types.bytes(source) >= bank_bytes:
+            if i.opcode == "getelementptr" and i.operands[0] in derived:
+                offset, varies = derived[i.operands[0]]
+                for index, stride in self._steps(i):
+                    if isinstance(index, ir.Constant):
+                        offset += _signed(index) * stride
+                    elif stride >= bank_bytes:
                         return False
+                    else:
+                        varies = True
+                derived[i] = (offset, varies)
             elif i.opcode in ("phi", "select") and any(operand in derived for operand in i.operands):
-                derived.add(i)
+                return False
+            elif i.opcode in ("load", "store") and i.operands[-1] in derived:
+                offset, varies = derived[i.operands[-1]]
+                if varies and offset % bank_bytes:  # m[1][i - 1] may be an address in bank 0
+                    return False
         return True
+
+    def _steps(self, i: Instruction) -> list[tuple[ir.Value, int]]:
+        """The indices of a getelementptr, each with the bytes that it counts in."""
+        kind = i.source_type
+        steps: list[tuple[ir.Value, int]] = []
+        for number, operand in enumerate(i.operands[1:]):
+            if number == 0:
+                steps.append((operand, self.types.bytes(kind)))
+            elif array := re.fullmatch(r"\[(\d+) x (.*)\]", kind):
+                kind = array[2]
+                steps.append((operand, self.types.bytes(kind)))
+            else:
+                assert isinstance(operand, ir.Constant)
+                kind, offset = self.types.step(kind, operand.value)
+                steps.append((ir.Constant(64, 1, "i64"), offset))
+        return steps
 
     def _locate(self, pointer: Pointer, width: int, at: Instruction) -> tuple[Memory, Node]:
         """The memory that a pointer into a local array means, and the address in it."""
@@ -393,9 +406,7 @@ class _Builder:
             raise self._error(
                 "memory", f"{pointer.base.name} is accessed in parts of its elements, or as another type", at
             )
-        depth = 1
-        for dimension in kind.dimensions:
-            depth *= dimension
+        depth = math.prod(kind.dimensions)
         element = pointer.offset // size
         if banked:
             bank, element = divmod(element, kind.dimensions[-1])
@@ -554,6 +565,11 @@ class _Builder:
 _NO_HARDWARE = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias", "llvm.donothing")
 
 _BINARY = {"add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "udiv", "sdiv", "urem", "srem"}
+
+
+def _signed(constant: ir.Constant) -> int:
+    assert constant.width is not None
+    return constant.value - (1 << constant.width) if constant.value >> (constant.width - 1) else constant.value
 
 
 def _is_float(type_text: str) -> bool:

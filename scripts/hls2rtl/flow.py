@@ -18,7 +18,7 @@ from .memories import choose_memories
 from .report import report
 from .schedule import budget_of, schedule_process
 from .verilog.control import control_module
-from .verilog.dataflow import dataflow_module
+from .verilog.dataflow import dataflow_module, module_name
 from .verilog.kernel import kernel_module
 from .verilog.process import process_module
 
@@ -88,5 +88,5 @@ def library() -> str:
 
 
 def _verilog(design: Design) -> str:
-    modules = [process_module(process, f"{design.top}_{process.name}") for process in design.processes]
+    modules = [process_module(process, module_name(design.top, process.name)) for process in design.processes]
     return "\n".join([*modules, dataflow_module(design), control_module(design), kernel_module(design)])

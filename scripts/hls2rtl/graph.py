@@ -262,7 +262,17 @@ class Graph:
             return self.const(1, int(_COMPARE[predicate](a, b)))
         if a is b:
             return self.const(1, int(predicate in ("eq", "ule", "sle")))
-        return self._sign_test(predicate, a, b) or self._bit_test(predicate, a, b) or self._compare(predicate, a, b)
+        found = self._sign_test(predicate, a, b) or self._bit_test(predicate, a, b)
+        return found or self._compare(predicate, *self._without_zeros(predicate, a, b))
+
+    def _without_zeros(self, predicate: str, a: Node, b: Node) -> tuple[Node, Node]:
+        """Both operands less the bits that are 0 in both, if the comparison does not look at signs."""
+        used = a.ones | b.ones
+        if predicate not in ("eq", "ult", "ule") or used == 0:
+            return a, b
+        low = (used & -used).bit_length() - 1
+        width = used.bit_length() - low
+        return self.bits(a, low, width), self.bits(b, low, width)
 
     def _compare(self, predicate: str, a: Node, b: Node) -> Node:
         if predicate == "eq":

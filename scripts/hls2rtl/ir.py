@@ -16,6 +16,8 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 from .clang import HEADERS
 from .errors import Location, RuleError, located
 
+_MADE_UP = {"spec", "ref", "retval", "tmp", "agg", "or", "and", "not", "xor", "phiofops"}
+
 
 @dataclass(frozen=True)
 class Constant:
@@ -64,6 +66,12 @@ class Instruction:
     location: Location | None
     operands: list[Value] = field(default_factory=list)
     incoming: list[Block] = field(default_factory=list)  # of a phi, beside operands
+
+    @property
+    def variable(self) -> str:
+        """The source's variable in LLVM's name: acc.sroa.0.1 is acc. Empty if LLVM made the name up."""
+        first = self.name.split(".")[0]
+        return "" if first in _MADE_UP else first
 
     @property
     def volatile(self) -> bool:
@@ -273,6 +281,8 @@ class DebugLines:
         inlined = re.search(r"\binlinedAt: !(\d+)", node)
         if scope is None:
             return None
+        if line is not None and line[1] == "0":  # code that LLVM joined from several lines
+            return self._at(inlined[1]) if inlined else None
         file, own = self._file(scope[1])
         if inlined and (own or line is None):
             return self._at(inlined[1])

@@ -38,7 +38,7 @@ def _flag(graph: Graph, loop: Loop, condition: Node, flags: dict[Node, Node], bu
         return condition
     first = {state: state.args[0] for state in states}
     following = {state: state.args[1] for state in states}
-    graph.name = f"{condition.name or 'condition'}_ahead"
+    graph.name = f"{condition.name or 'flag'}_ahead"
     ahead = _Substitution(graph, loop.index, following)(condition)
     if _depth(ahead, {}) > budget:
         return condition

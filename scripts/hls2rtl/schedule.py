@@ -16,6 +16,8 @@ from .delays import BLOCK_RAM, delay
 from .graph import Node
 from .process import Effect, Loop, Process
 
+WIRING = ("concat", "replicate", "not", "bits")  # of settled values: there at all times, without a register
+
 Item: TypeAlias = "Node | Effect"
 
 
@@ -91,7 +93,7 @@ def _schedule_setup(process: Process, budget: float) -> None:
         if node.time > budget and node.time > takes:
             node.stage += 1
             node.time = takes
-        if takes > 0 and node.segment < len(steps):
+        if node.op not in WIRING and node.segment < len(steps):
             steps[node.segment] = max(steps[node.segment], node.stage + 1)
     process.setup_steps = steps
 

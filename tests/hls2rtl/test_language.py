@@ -176,6 +176,61 @@ _BODIES = {
           }
           out.write(y);
         }""",
+    # The element before a bank's first by a varying index is not in the bank before it.
+    "banks_with_offsets": """
+        ap_uint<16> bank[3][6];
+        for (unsigned i = 0; i < 6; i++) {
+        #pragma HLS PIPELINE II=1
+          for (int k = 0; k < 3; k++) {
+        #pragma HLS UNROLL
+            bank[k][i] = i * 9u + k;
+          }
+        }
+        for (unsigned i = 0; i < n; i++) {
+        #pragma HLS PIPELINE II=1
+          const ap_uint<64> x = in.read(); const unsigned p = ap_uint<2>(x.range(1, 0)).to_uint() + 1u;
+          ap_uint<64> y = 0;
+          for (int k = 0; k < 3; k++) {
+        #pragma HLS UNROLL
+            y = y * 5u + bank[k][p - 1] + bank[k][p + 1];
+          }
+          out.write(y);
+        }""",
+    # Elements wider than a word, whose bytes clang pads.
+    "wide_elements": """
+        ap_uint<200> m[20]; ap_int<65> s[9];
+        for (unsigned i = 0; i < 20; i++) {
+        #pragma HLS PIPELINE II=1
+          ap_uint<200> row = 0; row.range(199, 140) = ap_uint<64>(i * 77u); row.range(40, 3) = ap_uint<32>(i);
+          m[i] = row; if (i < 9u) s[i] = ap_int<65>(a) * ap_int<9>(i);
+        }
+        for (unsigned i = 0; i < n; i++) {
+        #pragma HLS PIPELINE II=1
+          const ap_uint<64> x = in.read(); const unsigned p = ap_uint<4>(x.range(3, 0)).to_uint();
+          const ap_uint<200> row = m[p + 3u]; const ap_int<65> z = s[p & 7u];
+          out.write(ap_uint<64>(row.range(199, 140)) + ap_uint<64>(row.range(40, 3)) + ap_uint<64>(z) + x);
+        }""",
+    # A loop without any stream: it only computes.
+    "a_loop_that_only_counts": """
+        ap_uint<20> lfsr = 1;
+        for (unsigned i = 0; i < n; i++) {
+        #pragma HLS PIPELINE II=1
+          lfsr = (lfsr << 1) | ap_uint<1>(lfsr[19] != lfsr[16]);
+        }
+        for (unsigned i = 0; i < n; i++) {
+        #pragma HLS PIPELINE II=1
+          out.write(in.read() + lfsr);
+        }""",
+    # A condition on constants that decides whether a loop is there at all.
+    "a_loop_that_never_turns": """
+        for (unsigned i = 3; i < 2; i++) {
+        #pragma HLS PIPELINE II=1
+          out.write(ap_uint<64>(i));
+        }
+        for (unsigned i = 0; i < n; i++) {
+        #pragma HLS PIPELINE II=1
+          out.write(~in.read());
+        }""",
     # A loop that is left in the middle: what comes after the break belongs to the turns that go on.
     "break_in_the_middle": """
         ap_uint<64> x = 0; unsigned k = 0, last = 0;
@@ -311,6 +366,33 @@ extern "C" void full(hls::stream<{WORD} > &in, hls::stream<{WORD} > &out, unsign
 """
 
 
+# Names that SystemVerilog reserves, and names that the flow uses itself.
+_NAMES = f"""
+static void control(hls::stream<{WORD} > &reg, hls::stream<{WORD} > &phase, unsigned start, int done) {{
+  ap_uint<32> run_0 = 0, IDLE = 1, output = done;
+  for (unsigned always = 0; always < start; always++) {{
+#pragma HLS PIPELINE II=1
+    const {WORD} fire_0 = reg.read(); run_0 = run_0 + IDLE; IDLE = IDLE ^ fire_0; output = output + run_0;
+    phase.write(fire_0 + run_0 + output);
+  }}
+}}
+static void dataflow(hls::stream<{WORD} > &wire, hls::stream<{WORD} > &logic, unsigned n, int) {{
+  for (unsigned clock = 0; clock < n; clock++) {{
+#pragma HLS PIPELINE II=1
+    logic.write(wire.read() + clock);
+  }}
+}}
+extern "C" void names(hls::stream<{WORD} > &in, hls::stream<{WORD} > &out, unsigned n, int a, int b) {{
+#pragma HLS DATAFLOW
+  hls::stream<{WORD} > table("table"), again("again");
+  DATAFLOW_REGION;
+  PROCESS(control, in, table, n, a);
+  PROCESS(dataflow, table, again, n, b);
+  PROCESS(control, again, out, n, 7);
+}}
+"""
+
+
 def _single(name: str, body: str) -> Program:
     head = f"hls::stream<{WORD} > &in, hls::stream<{WORD} > &out, unsigned n, int a, int b"
     lines = [f"static void {name}_process({head}) {{ (void)a, (void)b;", body, "}"]
@@ -321,5 +403,5 @@ def _single(name: str, body: str) -> Program:
 
 def test_each_construct_means_the_same_natively_and_in_rtl(tmp_path: Path) -> None:
     programs = [_single(name, body) for name, body in _BODIES.items()]
-    programs += [Program("routes", _ROUTES, 0), Program("full", _FULL, 0)]
+    programs += [Program("routes", _ROUTES, 0), Program("full", _FULL, 0), Program("names", _NAMES, 0)]
     print(verify(tmp_path, source(programs), programs, _LAUNCHES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,19 @@ def test_the_budget_is_kept_or_the_report_warns(processes: list[Process]) -> Non
 def test_the_kernel_s_clock_is_met_by_the_model(kernel: Result) -> None:
     assert kernel.report["warnings"] == []
     assert all(loop["ii"] == 1 for process in kernel.report["processes"] for loop in process["loops"])
+
+
+def test_every_name_is_declared_before_it_is_used(kernel: Result) -> None:
+    for module in re.findall(r"^module .*?^endmodule", kernel.verilog, re.MULTILINE | re.DOTALL):
+        lines = [line.split("//")[0] for line in module.splitlines()]
+        declared = {
+            found[1]: number
+            for number, line in enumerate(lines)
+            if (found := re.match(r"\s*(?:wire|logic)(?: \[[^]]*\])? (\w+)", line))
+        }
+        for number, line in enumerate(lines):
+            early = [word for word in re.findall(r"[A-Za-z_]\w*", line) if declared.get(word, 0) > number]
+            assert not early, (lines[0], early)
 
 
 def test_a_faster_clock_takes_more_stages(kernel: Result) -> None:

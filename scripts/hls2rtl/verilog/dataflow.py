@@ -38,6 +38,11 @@ def dataflow_module(design: Design) -> str:
     )
 
 
+def module_name(top: str, process: str) -> str:
+    """The module of a process, apart from those that every kernel has."""
+    return f"{top}_{process}" if process not in ("control", "dataflow") else f"{top}_{process}_process"
+
+
 def _ports(each: Port) -> list[str]:
     name = each.name
     if each.kind == "scalar":
@@ -126,7 +131,7 @@ def _instance(design: Design, instance: Instance) -> list[str]:
     return [
         "",
         f"logic {name}_done, {name}_finished;",
-        f"{design.top}_{process.name} {name} (",
+        f"{module_name(design.top, process.name)} u_{name} (",
         *indent([f"{pin}," for pin in pins[:-1]] + [pins[-1]]),
         ");",
         f"always_ff @(posedge clock) {name}_finished <= ~reset & ~start & ({name}_finished | {name}_done);",

@@ -11,10 +11,12 @@ from collections.abc import Callable
 
 from ..graph import Node
 from ..process import Effect, Loop, Memory, Process
+from ..schedule import WIRING
 from .expressions import constant, expression
 from .text import Names, declare, indent, port, port_name
 
-_WIRING = ("concat", "replicate", "not")  # formed again in a later stage instead of being kept in a register
+_REFORMED = ("concat", "replicate", "not")  # formed again in a later stage instead of being kept in a register
+_INLINE = ("bits", "replicate", "not")  # written where they are used
 
 
 def process_module(process: Process, module: str) -> str:
@@ -27,13 +29,16 @@ class _Module:
         self.process, self.module = process, module
         self.ports = self._ports()
         taken = {line.rsplit(" ", 1)[1] for line in self.ports} | set(process.memories)
-        self.names = Names(taken | {"clock", "reset", "start", "done", "phase"})
+        numbers = range(len(process.loops))
+        own = {f"{signal}_{k}" for signal in ("run", "fire", "busy", "enter", "valid") for k in numbers}
+        self.names = Names(taken | own | {"phase", "phase_t", *self._phases()})
         self.named: dict[Node, str] = {}
         self.delayed: dict[tuple[Node, int], str] = {}
         self.held: dict[Node, str] = {}
         self.wires: dict[tuple[str, int, int], list[str]] = {}  # by loop and stage, or segment and step
         self.registers: list[str] = []
         self.clocked: list[str] = []
+        self.states: list[Node] = []  # whose assignments are still to be written: they may use any wire
 
     # ------------------------------------------------------------------------------------------------- values
 
@@ -43,13 +48,14 @@ class _Module:
             return constant(node.width, node.value)
         if node.loop != loop.index:
             return self.settled(node)
-        if node.op in _WIRING and stage > node.stage:
+        if node.op in _REFORMED and stage > node.stage:
             return _wired(node, lambda arg: self.inside(arg, loop, stage))
-        name = self._named(node)
+        inline = node.op in _INLINE
+        name = _wired(node, lambda arg: self.inside(arg, loop, node.stage)) if inline else self._named(node)
         for later in range(node.stage + 1, stage + 1):
             key = (node, later)
             if key not in self.delayed:
-                self.delayed[key] = self.names.unique(f"{self.named[node]}_s{later}")
+                self.delayed[key] = self.names.unique(f"{self.named.get(node, _wanted(node))}_s{later}")
                 self.registers.append(declare(node.width, self.delayed[key]))
                 self.clocked.append(f"{self.delayed[key]} <= {name};")
             name = self.delayed[key]
@@ -63,7 +69,7 @@ class _Module:
             return port_name(node.target)
         if node.loop is not None:
             return self._left_behind(node)
-        if node.op in _WIRING or node.op == "bits":
+        if node.op in WIRING:
             return _wired(node, self.settled)
         if node not in self.held:
             name = self._named(node)
@@ -76,8 +82,8 @@ class _Module:
         if node not in self.held:
             assert node.loop is not None
             loop = self.process.loops[node.loop]
-            name = self._named(node)
-            self.held[node] = self.names.unique(f"{name}_last")
+            name = self.inside(node, loop, node.stage)
+            self.held[node] = self.names.unique(f"{_wanted(node)}_last")
             self.registers.append(declare(node.width, self.held[node]))
             self.clocked.append(f"if ({self._valid(loop, node.stage)}) {self.held[node]} <= {name};")
         return self.held[node]
@@ -86,8 +92,7 @@ class _Module:
         """The name of a node in its own stage or step; its wire is written on first use."""
         if node in self.named:
             return self.named[node]
-        wanted = node.target if node.op in ("read", "load") else node.name or node.op
-        self.named[node] = name = self.names.unique(f"{wanted}_value" if node.op == "read" else wanted)
+        self.named[node] = name = self.names.unique(_wanted(node))
         if node.loop is not None:
             self._wire_in_loop(node, name, self.process.loops[node.loop])
         else:
@@ -100,19 +105,17 @@ class _Module:
         """An argument of a setup node: the wire if it is computed in the same step."""
         if arg.op in ("const", "argument") or arg.loop is not None:
             return self.settled(arg)
-        if (arg.segment, arg.stage) == (node.segment, node.stage):
-            return self._named(arg)
-        return self.settled(arg)
+        if (arg.segment, arg.stage) != (node.segment, node.stage):
+            return self.settled(arg)
+        if arg.op in _INLINE:
+            return _wired(arg, lambda part: self._beside(arg, part))
+        return self._named(arg)
 
     def _wire_in_loop(self, node: Node, name: str, loop: Loop) -> None:
         key = ("stage", loop.index, node.stage)
         if node.op == "state":
-            first, following = self.settled(node.args[0]), self.inside(node.args[1], loop, node.stage)
             self.registers.append(f"{declare(node.width, name)}{_comment(node)}")
-            self.clocked.append(
-                f"if ({self._enter(loop)}) {name} <= {first}; "
-                f"else if ({self._valid(loop, node.stage)}) {name} <= {following};"
-            )
+            self.states.append(node)
         elif node.op == "read":
             self.wires.setdefault(key, []).append(_assign(node, name, f"{node.target}_data"))
         elif node.op == "load":
@@ -120,6 +123,14 @@ class _Module:
         else:
             text = expression(node, lambda arg: self.inside(arg, loop, node.stage))
             self.wires.setdefault(key, []).append(_assign(node, name, text))
+
+    def _update(self, state: Node) -> str:
+        """A state's assignments: when its loop is entered, and after each turn."""
+        loop = self.process.loops[state.loop or 0]
+        name = self.named[state]
+        first, following = self.settled(state.args[0]), self.inside(state.args[1], loop, state.stage)
+        turn = self._valid(loop, state.stage)
+        return f"if ({self._enter(loop)}) {name} <= {first}; else if ({turn}) {name} <= {following};"
 
     def _load(self, node: Node, name: str, loop: Loop, key: tuple[str, int, int]) -> None:
         memory = self.process.memories[node.target]
@@ -160,8 +171,11 @@ class _Module:
             index = int(phase.split("_")[1]) if "_" in phase else 0
             if phase.startswith("ENTER"):
                 skip = following[following[phase]]
-                guard = self.settled(self.process.loops[index].guard)
-                lines.append(f"{phase}: phase <= {guard} ? {following[phase]} : {skip};")
+                guard = self.process.loops[index].guard
+                entered = (
+                    following[phase] if guard.is_const(1) else f"{self.settled(guard)} ? {following[phase]} : {skip}"
+                )
+                lines.append(f"{phase}: phase <= {entered};")
             elif phase.startswith("LOOP"):
                 lines.append(f"{phase}: if (!busy_{index}) phase <= {following[phase]};")
             else:
@@ -304,6 +318,8 @@ class _Module:
         stores = {memory: self._stores(memory) for memory in process.memories.values()}
         bursts = self._bursts()
         machine = self._state_machine()
+        while self.states:
+            self.clocked.append(self._update(self.states.pop(0)))
         memories = []
         for memory in process.memories.values():
             style = '(* ram_style = "block" *) ' if memory.synchronous else ""
@@ -353,6 +369,13 @@ def _heading(key: tuple[str, int, int], process: Process) -> str:
 def _assign(node: Node, name: str, text: str) -> str:
     width = f"[{node.width - 1}:0] " if node.width > 1 else ""
     return f"wire {width}{name} = {text};{_comment(node)}"
+
+
+def _wanted(node: Node) -> str:
+    """What a node is called if nothing else is: after the variable that it came from."""
+    if node.op in ("read", "load"):
+        return f"{node.target}_value"
+    return node.name or node.op
 
 
 def _wired(node: Node, reference: Callable[[Node], str]) -> str:

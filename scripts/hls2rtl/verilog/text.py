@@ -25,8 +25,6 @@ class Names:
 
 
 def identifier(text: str) -> str:
-    """Readable: LLVM's marks of scalars taken apart (.sroa.0.1, .i.i) are left out."""
-    text = re.sub(r"\.(sroa|i|i\d+|addr|0|off0|ph|pre|in)(?=\.|\d|$)", "", text)
     text = re.sub(r"\W+", "_", text).strip("_")
     return text if text and not text[0].isdigit() else f"x{text}"
 
