@@ -46,7 +46,8 @@ def encode(launch: Launch) -> bytes:
         if len(buffer) % BEAT_BYTES or len(buffer) > MAX_BEATS * BEAT_BYTES:
             raise ValueError(f"{launch.name}: a buffer of {len(buffer)} bytes is not 0 to {MAX_BEATS} beats")
     scalars = (launch.n_tokens, launch.first_token, launch.shape, launch.format, launch.min_score, launch.tag)
-    return b"".join([struct.pack("<6i4I", *scalars, *(len(buffer) // BEAT_BYTES for buffer in buffers)), *buffers])
+    words = [*(scalar & 0xFFFFFFFF for scalar in scalars), *(len(buffer) // BEAT_BYTES for buffer in buffers)]
+    return b"".join([struct.pack("<10I", *words), *buffers])
 
 
 def write(file: Path) -> int:

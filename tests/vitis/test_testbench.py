@@ -115,3 +115,8 @@ def test_buffers_fit_what_co_simulation_copies() -> None:
     huge = replace(stimuli.launches()[0], keys=bytes(64 * (stimuli.MAX_BEATS + 1)))
     with pytest.raises(ValueError, match="is not 0 to 4096 beats"):
         stimuli.encode(huge)
+
+
+def test_scalars_are_32_bits_whatever_their_sign() -> None:
+    launch = stimuli.launches()[0]
+    assert stimuli.encode(replace(launch, tag=0xFFFFFFFF)) == stimuli.encode(replace(launch, tag=-1))
