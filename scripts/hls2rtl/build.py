@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from . import ir
 from .errors import Location, RuleError
 from .graph import Graph, Node
+from .intrinsics import NO_HARDWARE, intrinsic
 from .ir import Block, Instruction
-from .process import Effect, EffectKind, Loop, Memory, Process
+from .pointers import Arrays, Choice, Pointer, steps, targets
+from .process import Effect, EffectKind, Loop, Process
 from .regions import LoopBlocks, Region, Regions, Unit, find_regions
-
-
-@dataclass(frozen=True)
-class Pointer:
-    """base + offset + sum of index * stride, in bytes; base is a parameter or a local array."""
-
-    base: ir.Argument | Instruction
-    offset: int
-    terms: tuple[tuple[Node, int], ...]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A pointer that depends on a condition: LLVM merges the same access to two streams into one like this."""
-
-    condition: Node
-    if_true: Pointer | Choice
-    if_false: Pointer | Choice
 
 
 def build_process(function: ir.Function, types: ir.Types, lines: ir.DebugLines, labels: dict[Location, str]) -> Process:
@@ -64,7 +46,7 @@ class _Builder:
         self.loops: dict[LoopBlocks, Loop] = {}
         self.loop: Loop | None = None
         self.places: dict[Effect, tuple[Unit, Instruction]] = {}
-        self.arrays: dict[Instruction, tuple[str, ir.ArrayType, bool]] = {}  # alloca -> name, type, whether in banks
+        self.arrays = Arrays(function, types)
 
     def build(self) -> Process:
         for number, argument in enumerate(self.function.arguments):
@@ -76,7 +58,6 @@ class _Builder:
                 self.values[argument] = self.graph.argument(name, argument.width)
             else:
                 self.pointers[argument] = Pointer(argument, 0, ())
-        self._find_arrays()
         outer = self.regions.outer
         for unit in outer.units:
             self.reached[unit] = self._reached(unit, outer)
@@ -276,49 +257,16 @@ class _Builder:
 
     def _call(self, i: Instruction) -> None:
         name = i.callee
-        if name.startswith(_NO_HARDWARE):
+        if name.startswith(NO_HARDWARE):
             return
         if name.startswith(("llvm.memset.", "llvm.memcpy.", "llvm.memmove.")):
             raise self._error("memory", "an array is cleared or copied as a whole: do it in a pipelined loop", i)
-        intrinsic = re.match(r"llvm\.(\w+)\.", name)
-        if not intrinsic or i.width is None:
-            raise self._error("call", f"{ir.short_name(name) or 'a function pointer'} is not defined in the source", i)
-        args = [self._value(operand) for operand in i.operands[:-1]]
-        result = self._intrinsic(intrinsic[1], args)
+        known = re.match(r"llvm\.([\w.]+)\.i\d+$", name)
+        args = [self._value(operand) for operand in i.operands[:-1]] if known and i.width else []
+        result = intrinsic(self.graph, known[1], args) if known and args else None
         if result is None:
             raise self._unsupported(i)
         self.values[i] = result
-
-    def _intrinsic(self, name: str, args: list[Node]) -> Node | None:
-        g = self.graph
-        a, b = args[0], args[-1]
-        match name:
-            case "umin" | "smin":
-                return g.select(g.compare("ult" if name == "umin" else "slt", a, b), a, b)
-            case "umax" | "smax":
-                return g.select(g.compare("ult" if name == "umax" else "slt", a, b), b, a)
-            case "abs":
-                return g.select(g.compare("slt", a, g.const(a.width, 0)), g.sub(g.const(a.width, 0), a), a)
-            case "usub" if len(args) == 2:  # saturating
-                return g.select(g.compare("ult", a, b), g.const(a.width, 0), g.sub(a, b))
-            case "fshl" | "fshr" if b.is_const():
-                width, by = a.width, b.value % a.width
-                both = g.concat([a, args[1]])
-                return g.bits(both, (width - by if name == "fshl" else by), width) if by else args[name == "fshr"]
-            case "bswap":
-                return g.concat([g.bits(a, low, 8) for low in range(0, a.width, 8)])
-            case "bitreverse":
-                return g.concat([g.bits(a, low, 1) for low in range(a.width)])
-            case "ctpop":
-                return self._count_ones(a)
-        return None
-
-    def _count_ones(self, a: Node) -> Node:
-        sums = [self.graph.zext(self.graph.bits(a, low, 1), a.width) for low in range(a.width)]
-        while len(sums) > 1:
-            pairs = [sums[n : n + 2] for n in range(0, len(sums), 2)]
-            sums = [self.graph.add(pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
-        return sums[0]
 
     # ----------------------------------------------------------------------------------------------- pointers
 
@@ -335,7 +283,7 @@ class _Builder:
         if isinstance(base, Choice):
             raise self._error("pointer", "an index into one of two arrays", i)
         offset, terms = base.offset, list(base.terms)
-        for operand, stride in self._steps(i):
+        for operand, stride in steps(i, self.types):
             index = self._value(operand)
             if index.is_const():
                 offset += index.signed_value * stride
@@ -343,102 +291,13 @@ class _Builder:
                 terms.append((index, stride))
         return Pointer(base.base, offset, tuple(terms))
 
-    def _find_arrays(self) -> None:
-        """Names the local arrays, and finds those whose outer index is always a constant: they split into banks."""
-        allocas = [i for i in self.function.instructions() if i.opcode == "alloca"]
-        for alloca in allocas:
-            kind = self.types.array(alloca.source_type)
-            if not kind.dimensions:
-                raise self._error(
-                    "memory", f"{alloca.name} is kept in memory: a variable whose address is taken", alloca
-                )
-            name = f"{_identifier(alloca.name)}_memory"
-            used = [entry[0] for entry in self.arrays.values()]
-            while name in used:
-                name += "_"
-            self.arrays[alloca] = (name, kind, len(kind.dimensions) > 1 and self._outer_constant(alloca, kind))
-
-    def _outer_constant(self, alloca: Instruction, kind: ir.ArrayType) -> bool:
-        """Whether each access says by constants alone which bank it means."""
-        bank_bytes = kind.element_bytes * kind.dimensions[-1]
-        derived: dict[ir.Value, tuple[int, bool]] = {alloca: (0, False)}  # constant offset, whether an index varies
-        for i in self.function.instructions():
-            if i.opcode == "getelementptr" and i.operands[0] in derived:
-                offset, varies = derived[i.operands[0]]
-                for index, stride in self._steps(i):
-                    if isinstance(index, ir.Constant):
-                        offset += _signed(index) * stride
-                    elif stride >= bank_bytes:
-                        return False
-                    else:
-                        varies = True
-                derived[i] = (offset, varies)
-            elif i.opcode in ("phi", "select") and any(operand in derived for operand in i.operands):
-                return False
-            elif i.opcode in ("load", "store") and i.operands[-1] in derived:
-                offset, varies = derived[i.operands[-1]]
-                if varies and offset % bank_bytes:  # m[1][i - 1] may be an address in bank 0
-                    return False
-        return True
-
-    def _steps(self, i: Instruction) -> list[tuple[ir.Value, int]]:
-        """The indices of a getelementptr, each with the bytes that it counts in."""
-        kind = i.source_type
-        steps: list[tuple[ir.Value, int]] = []
-        for number, operand in enumerate(i.operands[1:]):
-            if number == 0:
-                steps.append((operand, self.types.bytes(kind)))
-            elif array := re.fullmatch(r"\[(\d+) x (.*)\]", kind):
-                kind = array[2]
-                steps.append((operand, self.types.bytes(kind)))
-            else:
-                assert isinstance(operand, ir.Constant)
-                kind, offset = self.types.step(kind, operand.value)
-                steps.append((ir.Constant(64, 1, "i64"), offset))
-        return steps
-
-    def _locate(self, pointer: Pointer, width: int, at: Instruction) -> tuple[Memory, Node]:
-        """The memory that a pointer into a local array means, and the address in it."""
-        assert isinstance(pointer.base, Instruction)
-        name, kind, banked = self.arrays[pointer.base]
-        size = kind.element_bytes
-        if pointer.offset % size or any(stride % size for _, stride in pointer.terms) or width > 8 * size:
-            raise self._error(
-                "memory", f"{pointer.base.name} is accessed in parts of its elements, or as another type", at
-            )
-        depth = math.prod(kind.dimensions)
-        element = pointer.offset // size
-        if banked:
-            bank, element = divmod(element, kind.dimensions[-1])
-            depth, name = kind.dimensions[-1], f"{name}_{bank}"
-        bits = max(1, (depth - 1).bit_length())
-        address = self.graph.const(bits, element)
-        for index, stride in pointer.terms:
-            scaled = self.graph.mul(self._fit(index, bits), self.graph.const(bits, stride // size))
-            address = self.graph.add(scaled, address)
-        memory = self.process.memories.setdefault(name, Memory(name, depth, location=at.location))
-        if memory.width not in (0, width):
-            raise self._error("memory", f"{pointer.base.name} is accessed as i{memory.width} and as i{width}", at)
-        memory.width = width
-        return memory, address
-
-    def _fit(self, index: Node, bits: int) -> Node:
-        return self.graph.bits(index, 0, bits) if index.width >= bits else self.graph.zext(index, bits)
-
     # ------------------------------------------------------------------------------------------------ effects
-
-    def _targets(self, pointer: Pointer | Choice, predicate: Node) -> list[tuple[Pointer, Node]]:
-        if isinstance(pointer, Pointer):
-            return [(pointer, predicate)]
-        when = self.graph.and_(predicate, pointer.condition)
-        otherwise = self.graph.and_(predicate, self.graph.not_(pointer.condition))
-        return self._targets(pointer.if_true, when) + self._targets(pointer.if_false, otherwise)
 
     def _load(self, i: Instruction) -> Node:
         if i.width is None:
             raise self._error("float" if _is_float(i.type) else "pointer", f"a value of type {i.type} in memory", i)
         result: Node | None = None
-        for pointer, predicate in self._targets(self._pointer(i.operands[0], i), self.reached[i.block]):
+        for pointer, predicate in targets(self.graph, self._pointer(i.operands[0], i), self.reached[i.block]):
             node = self._load_one(i, i.width, pointer, predicate)
             result = node if result is None else self.graph.select(predicate, node, result)
         assert result is not None
@@ -452,7 +311,7 @@ class _Builder:
             effect.result = self.graph.read(width, stream)
             effect.address = self._burst_index(pointer, width, i)
             return effect.result
-        memory, address = self._locate(pointer, width, i)
+        memory, address = self.arrays.locate(pointer, width, self.process, i)
         loaded = self.graph.load(width, memory.name, address)
         effect = self._effect("load", memory.name, predicate, i)
         effect.result, effect.address = loaded, address
@@ -468,14 +327,14 @@ class _Builder:
 
     def _store(self, i: Instruction) -> None:
         data = self._value(i.operands[0])
-        for pointer, predicate in self._targets(self._pointer(i.operands[1], i), self.reached[i.block]):
+        for pointer, predicate in targets(self.graph, self._pointer(i.operands[1], i), self.reached[i.block]):
             if isinstance(pointer.base, ir.Argument):
                 stream = pointer.base.name
                 self._port(self.process.writes, stream, data.width, i)
                 effect = self._effect("write", stream, predicate, i)
                 effect.address = self._burst_index(pointer, data.width, i)
             else:
-                memory, address = self._locate(pointer, data.width, i)
+                memory, address = self.arrays.locate(pointer, data.width, self.process, i)
                 effect = self._effect("store", memory.name, predicate, i)
                 effect.address = address
             effect.data = data
@@ -527,22 +386,23 @@ class _Builder:
 
     def _trim(self) -> None:
         """Streams and memories are as wide as what is written to them: LLVM pads odd widths to whole bytes."""
-        for kind, targets in (("write", list(self.process.writes)), ("store", list(self.process.memories))):
-            for target in targets:
-                effects = [(loop, effect) for loop in self.process.loops for effect in loop.of(kind, target)]
-                if kind == "write" and any(effect.address is not None for _, effect in effects):
-                    continue  # memory behind a pointer has the width that the source says
-                used = max((effect.data.ones.bit_length() for _, effect in effects if effect.data), default=0)
-                width = max(1, used)
-                for loop, effect in effects:
-                    assert effect.data
-                    self.graph.loop = loop.index
-                    effect.data = self.graph.bits(effect.data, 0, width)
-                    self.graph.loop = None
-                if kind == "store":
-                    self.process.memories[target].width = width
-                else:
-                    self.process.writes[target] = width
+        for stream in self.process.writes:
+            effects = [effect for loop in self.process.loops for effect in loop.of("write", stream)]
+            if all(effect.address is None for effect in effects):  # memory behind a pointer keeps its width
+                self.process.writes[stream] = self._trimmed("write", stream)
+        for memory in self.process.memories.values():
+            memory.width = self._trimmed("store", memory.name)
+
+    def _trimmed(self, kind: EffectKind, target: str) -> int:
+        """Cuts what is written to a stream or memory to the bits that can be other than 0; their number."""
+        effects = [(loop, effect) for loop in self.process.loops for effect in loop.of(kind, target)]
+        width = max((effect.data.ones.bit_length() for _, effect in effects if effect.data), default=1)
+        for loop, effect in effects:
+            assert effect.data is not None
+            self.graph.loop = loop.index
+            effect.data = self.graph.bits(effect.data, 0, max(1, width))
+            self.graph.loop = None
+        return max(1, width)
 
     # ------------------------------------------------------------------------------------------------- errors
 
@@ -558,23 +418,11 @@ class _Builder:
             return self._error("float", "floating point has no hardware here", i)
         if i.opcode == "unreachable":
             return self._error("unsupported", "the end of this code is never reached", i)
-        return self._error("unsupported", f"{i.opcode} has no hardware here", i)
+        return self._error("unsupported", f"{i.callee if i.opcode == 'call' else i.opcode} has no hardware here", i)
 
-
-# Marks for the optimiser.
-_NO_HARDWARE = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias", "llvm.donothing")
 
 _BINARY = {"add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "udiv", "sdiv", "urem", "srem"}
 
 
-def _signed(constant: ir.Constant) -> int:
-    assert constant.width is not None
-    return constant.value - (1 << constant.width) if constant.value >> (constant.width - 1) else constant.value
-
-
 def _is_float(type_text: str) -> bool:
     return type_text in ("half", "bfloat", "float", "double", "x86_fp80", "fp128")
-
-
-def _identifier(name: str) -> str:
-    return re.sub(r"\W", "_", name) or "array"

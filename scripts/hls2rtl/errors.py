@@ -19,7 +19,7 @@ RULES: dict[str, str] = {
     "memory": "a local array is accessed by index, one element at a time, in its own type",
     "pointer": "pointers are not computed, cast or stored",
     "float": "there are no floating-point values",
-    "division": "there is no division, but by constant powers of two",
+    "division": "there is no division, but of unsigned integers by constant powers of two",
     "recursion": "functions do not call themselves",
     "call": "every function called is defined in the source; there is no library at run time",
     "global": "there are no global or static variables: a process keeps nothing between launches",

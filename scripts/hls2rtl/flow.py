@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from .verilog.kernel import kernel_module
 from .verilog.process import process_module
 
 DEFAULT_CLOCK_NS = 3.33  # 300 MHz
+_RECURSION = 10_000  # a long chain of selects is walked from its end
 _LIBRARY = ("hls2rtl_fifo", "hls2rtl_axi_read", "hls2rtl_axi_write")
 
 
@@ -54,6 +56,7 @@ def compile_kernels(
     define: Sequence[str] = (),
 ) -> list[Result]:
     """Several kernels of one source, which is compiled once."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION))
     text, pragmas = compile_cpp(source, include, define)
     parsed = passes.parse(text)
     written, _ = ir.read_module(parsed, set(tops))

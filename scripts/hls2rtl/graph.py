@@ -213,11 +213,17 @@ class Graph:
                 return b
             if b.value & (b.value - 1) == 0:
                 return self.shift("shl", a, self.const(a.width, b.value.bit_length() - 1))
-        (x, x_signed), (y, y_signed) = self._narrow(a), self._narrow(b)
-        widths = sorted((x.width + (not x_signed), y.width + (not y_signed)))
-        if widths[0] <= 18 and widths[1] <= 27:  # a DSP slice multiplies 27 by 18 bits, signed
-            return self._make("mul", a.width, [x, y], x_signed | y_signed << 1)
-        return self._split_mul(a, b) if x.width >= y.width else self._split_mul(b, a)
+        return self._product(a.width, self._narrow(a), self._narrow(b))
+
+    def _product(self, width: int, a: tuple[Node, bool], b: tuple[Node, bool]) -> Node:
+        """A product of factors with or without sign. One too wide for a multiplier is taken apart, so that the schedule
+        can spread the work."""
+        (x, x_signed), (y, y_signed) = sorted((a, b), key=lambda factor: -factor[0].width)
+        if y.width + (not y_signed) <= 18 and x.width + (not x_signed) <= 27:  # a DSP slice: 27 by 18 bits, signed
+            return self._make("mul", width, [x, y], x_signed | y_signed << 1)
+        low = self._product(width, (self.bits(x, 0, _SLICE), False), (y, y_signed))
+        high = self._product(width, (self.bits(x, _SLICE, x.width - _SLICE), x_signed), (y, y_signed))
+        return self.add(self.shift("shl", high, self.const(width, _SLICE)), low)
 
     def _narrow(self, a: Node) -> tuple[Node, bool]:
         """A factor without its extension, and whether that extends the sign."""
@@ -227,13 +233,6 @@ class Graph:
                 return rest, True
         width = max(1, a.ones.bit_length())
         return self.bits(a, 0, width), width == a.width
-
-    def _split_mul(self, a: Node, b: Node) -> Node:
-        """A product too wide for one multiplier: a in two parts, so that the schedule can spread the work."""
-        low = self.zext(self.bits(a, 0, _SLICE), a.width)
-        high = self.zext(self.bits(a, _SLICE, a.width - _SLICE), a.width)
-        by = self.const(a.width, _SLICE)
-        return self.add(self.shift("shl", self.mul(high, b), by), self.mul(low, b))
 
     def shift(self, op: Literal["shl", "lshr", "ashr"], a: Node, n: Node) -> Node:
         """A shift by a constant is wiring."""
@@ -385,6 +384,38 @@ class Graph:
         return bit if width == 1 else self._make("replicate", width, [bit])
 
     # --------------------------------------------------------------------------------------------------------
+
+    def rebuild(self, node: Node, args: list[Node]) -> Node:
+        """The same operation on other arguments of the same widths."""
+        match node.op:
+            case "add":
+                return self.add(args[0], args[1])
+            case "sub":
+                return self.sub(args[0], args[1])
+            case "mul":
+                extend = [self.sext if node.value >> n & 1 else self.zext for n in (0, 1)]
+                return self.mul(extend[0](args[0], node.width), extend[1](args[1], node.width))
+            case "and":
+                return self.and_(args[0], args[1])
+            case "or":
+                return self.or_(args[0], args[1])
+            case "xor":
+                return self.xor(args[0], args[1])
+            case "not":
+                return self.not_(args[0])
+            case "shl" | "lshr" | "ashr":
+                return self.shift(node.op, args[0], args[1])
+            case "eq" | "ult" | "ule" | "slt" | "sle":
+                return self.compare(node.op, args[0], args[1])
+            case "select":
+                return self.select(args[0], args[1], args[2])
+            case "concat":
+                return self.concat(args)
+            case "replicate":
+                return self.replicate(args[0], node.width)
+            case "bits":
+                return self.bits(args[0], node.value, node.width)
+        raise AssertionError(node.op)
 
     def _constant_last(self, a: Node, b: Node) -> tuple[Node, Node]:
         return (b, a) if a.is_const() and not b.is_const() else (a, b)

@@ -27,6 +27,11 @@ class Constant:
     value: int
     type: str
 
+    @property
+    def signed_value(self) -> int:
+        negative = self.width is not None and self.value >> (self.width - 1)
+        return self.value - (1 << self.width) if self.width is not None and negative else self.value
+
 
 @dataclass(eq=False)
 class Global:

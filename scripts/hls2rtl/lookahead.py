@@ -12,6 +12,7 @@ from .graph import Graph, Node
 from .process import Loop, Process
 
 _WORTH = 0.25  # ns of logic below which a flag gains nothing
+_MOST_NODES = 200  # a condition that takes more is no flag
 
 
 def add_flags(process: Process, budget: float) -> None:
@@ -52,7 +53,7 @@ def _flag(graph: Graph, loop: Loop, condition: Node, flags: dict[Node, Node], bu
 
 
 def _states(node: Node, loop: Loop) -> list[Node] | None:
-    """The states of the loop that a value depends on; None if it depends on what is read in the turn."""
+    """The states of the loop that a value depends on; None if it depends on what the turn reads, or is large."""
     found: list[Node] = []
     seen: set[Node] = set()
     work = [node]
@@ -61,7 +62,7 @@ def _states(node: Node, loop: Loop) -> list[Node] | None:
         if node in seen or node.loop != loop.index:
             continue
         seen.add(node)
-        if node.op in ("read", "load"):
+        if node.op in ("read", "load") or len(seen) > _MOST_NODES:
             return None
         if node.op == "state":
             found.append(node)
@@ -94,34 +95,5 @@ class _Substitution:
         args = [self(arg) for arg in node.args]
         if all(new is old for new, old in zip(args, node.args, strict=True)):
             return node
-        graph = self._graph
-        graph.loop, graph.name, graph.location = self._loop, node.name, node.location
-        match node.op:
-            case "add":
-                return graph.add(args[0], args[1])
-            case "sub":
-                return graph.sub(args[0], args[1])
-            case "mul":
-                extend = [graph.sext if node.value >> n & 1 else graph.zext for n in (0, 1)]
-                return graph.mul(extend[0](args[0], node.width), extend[1](args[1], node.width))
-            case "and":
-                return graph.and_(args[0], args[1])
-            case "or":
-                return graph.or_(args[0], args[1])
-            case "xor":
-                return graph.xor(args[0], args[1])
-            case "not":
-                return graph.not_(args[0])
-            case "shl" | "lshr" | "ashr":
-                return graph.shift(node.op, args[0], args[1])
-            case "eq" | "ult" | "ule" | "slt" | "sle":
-                return graph.compare(node.op, args[0], args[1])
-            case "select":
-                return graph.select(args[0], args[1], args[2])
-            case "concat":
-                return graph.concat(args)
-            case "replicate":
-                return graph.replicate(args[0], node.width)
-            case "bits":
-                return graph.bits(args[0], node.value, node.width)
-        raise AssertionError(node.op)
+        self._graph.loop, self._graph.name, self._graph.location = self._loop, node.name, node.location
+        return self._graph.rebuild(node, args)

@@ -166,5 +166,5 @@ def test_products_keep_the_widths_of_their_factors() -> None:
     g = Graph()
     a, b = g.argument("a", 8), g.argument("b", 16)
     product = g.mul(g.sext(a, 41), g.zext(b, 41))
-    assert (product.op, product.args, product.value) == ("mul", [a, b], 1)
-    assert expression(product, lambda n: n.target) == "$signed(a) * $signed({1'b0, b})"
+    assert (product.op, product.args, product.value) == ("mul", [b, a], 2)
+    assert expression(product, lambda n: n.target) == "$signed({1'b0, b}) * $signed(a)"

@@ -15,7 +15,7 @@ def constant(width: int, value: int) -> str:
 
 def expression(node: Node, reference: Callable[[Node], str]) -> str:
     """The value of a pure node, its arguments being named by ``reference``."""
-    args = [reference(arg) for arg in node.args]
+    args = [reference(arg) for arg in (node.args[:1] if node.op in ("shl", "lshr", "ashr") else node.args)]
     match node.op:
         case "add" | "sub" | "and" | "or" | "xor" | "eq" | "ult" | "ule":
             return f"{args[0]} {_INFIX[node.op]} {args[1]}"

@@ -313,6 +313,9 @@ class _Module:
 
     def text(self) -> str:
         process = self.process
+        for node in [*process.setup, *(node for loop in process.loops for node in loop.nodes)]:
+            if node.op not in WIRING:
+                self._named(node)  # in order: arguments before what is made of them
         control = [line for loop in process.loops for line in self._loop_control(loop)]
         effects = self._reads() + self._writes()
         stores = {memory: self._stores(memory) for memory in process.memories.values()}
