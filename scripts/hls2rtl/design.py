@@ -106,6 +106,7 @@ class _Reader:
         if not self.instances:
             raise RuleError("top", f"{self.top.name} calls no process", self.top.location)
         self._check_depths()
+        self._check_interfaces()
         ports = [self._port(argument) for argument in self.top.arguments]
         self._check_bundles(ports)
         used = list(dict.fromkeys(instance.process.symbol for instance in self.instances))
@@ -207,17 +208,22 @@ class _Reader:
         direction: Literal["read", "write"] = "write" if writers else "read"
         if parameter not in instance.process.bursts:
             return Port(name, "stream", instance.process.widths[parameter], direction)
-        bundle = next((p.bundle for p in self._pragmas(name) if p.mode == "m_axi"), f"gmem_{name}")
+        bundle = next((p.bundle for p in self._pragmas(name) if p.mode == "m_axi"), "")
+        if not bundle:
+            message = f"{name} needs #pragma HLS INTERFACE m_axi port={name} bundle=..."
+            raise RuleError("interface", message, self.top.location)
         return Port(name, "memory", instance.process.widths[parameter], direction, bundle)
 
     def _pragmas(self, port: str) -> list[Interface]:
         return [p for p in self.pragmas.interfaces.get(self.top.short_name, []) if p.port == port]
 
-    def _check_bundles(self, ports: list[Port]) -> None:
+    def _check_interfaces(self) -> None:
         names = {argument.name for argument in self.top.arguments} | {"return", ""}
         for pragma in self.pragmas.interfaces.get(self.top.short_name, []):
             if pragma.port not in names:
                 raise RuleError("pragma", f"{self.top.name} has no argument {pragma.port}", pragma.location)
+
+    def _check_bundles(self, ports: list[Port]) -> None:
         seen: dict[str, str] = {}
         for port in ports:
             if port.bundle and port.bundle in seen:

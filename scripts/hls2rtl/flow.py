@@ -15,7 +15,7 @@ from .clang import compile_cpp
 from .delays import SHARE
 from .design import Design, find_processes, read_design
 from .lookahead import add_flags
-from .memories import choose_memories
+from .memories import choose_memories, warn_of_large
 from .report import report
 from .schedule import budget_of, schedule_process
 from .verilog.control import control_module
@@ -78,6 +78,7 @@ def compile_kernels(
             add_flags(process, budget)
             choose_memories(process)
             schedule_process(process, budget)
+            warn_of_large(process)
             processes[symbol] = process
         design = read_design(module.functions[top], module.types, processes, pragmas)
         results.append(Result(design, _verilog(design), report(design, str(source), clock_ns, budget)))

@@ -65,79 +65,151 @@ class Pragmas:
 
 @dataclass
 class _Scope:
-    keyword: str  # for, while, do; a function's name; or empty
+    """A pair of braces. name: of a function; keyword: of a loop."""
+
     offset: int
-    is_loop: bool
+    name: str = ""
+    keyword: str = ""
     kind: LoopKind | None = None
 
 
 def read_pragmas(preprocessed: str) -> Pragmas:
     """Raises RuleError for a pragma that is unknown, misplaced or asks for what the flow does not do."""
-    found = Pragmas()
-    hints: dict[int, LoopKind] = {}
-    scopes: list[_Scope] = []
-    file, line = "", 1
-    parentheses = 0
-    pending: _Scope | None = None  # a loop whose body has not begun
-    last_word, label, called = "", "", ""
-    last_symbol = ""
-
-    def function() -> str:
-        names = [scope.keyword for scope in scopes if not scope.is_loop and scope.keyword]
-        return names[-1] if names else ""
-
-    for token in _TOKEN.finditer(preprocessed):
-        if token["newline"]:
-            line += 1
-        elif token["marker"]:
-            line = int(token["line"]) - 1
-            file = located(token["file"], 0).file if token["file"] else file
-        elif token["string"]:
-            line += token["string"].count("\n")
-        elif token["pragma"]:
-            words = token["text"].split()
-            if words[:1] == ["HLS"]:
-                _pragma(found, words[1:], function(), scopes, Location(file, line))
-        elif token["word"]:
-            word = token["word"]
-            if word in ("for", "while", "do") and not (word == "while" and _ends_do(scopes, pending, last_symbol)):
-                kind: LoopKind | None = "unroll" if any(scope.kind == "pipeline" for scope in scopes) else None
-                pending = _Scope(word, token.start(), True, kind)
-                if label and last_symbol == ":":
-                    found.loop_labels[Location(file, line)] = label
-            last_word = word
-        else:
-            symbol = token["symbol"]
-            if symbol == "(":
-                if parentheses == 0:
-                    called = last_word
-                parentheses += 1
-            elif symbol == ")":
-                parentheses -= 1
-            elif symbol == ":":
-                label = last_word
-            elif symbol == "{" and parentheses == 0:
-                inside_function = any(scope.keyword for scope in scopes)
-                is_function = last_symbol == ")" and not inside_function
-                scopes.append(pending or _Scope(called if is_function else "", token.start(), False))
-                pending = None
-            elif symbol == "}" and parentheses == 0 and scopes:
-                scope = scopes.pop()
-                if scope.is_loop and scope.kind:
-                    hints[scope.offset] = scope.kind
-            elif symbol == ";" and parentheses == 0 and pending:  # a body without braces
-                if pending.kind:
-                    hints[pending.offset] = pending.kind
-                pending = None
-            last_symbol = symbol
-    found.text = _with_hints(preprocessed, hints)
-    return found
+    return _Scanner(preprocessed).scan()
 
 
-def _ends_do(scopes: list[_Scope], pending: _Scope | None, last_symbol: str) -> bool:
-    """Whether this ``while`` closes a do loop: only a guess is needed, its hint would be refused by clang."""
-    del scopes
-    return pending is None and last_symbol == "}"
+class _Scanner:
+    """Walks over the tokens that matter: words, braces, and where lines and files begin."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.found = Pragmas()
+        self.hints: dict[int, LoopKind] = {}
+        self.scopes: list[_Scope] = []
+        self.loop: _Scope | None = None  # whose body has not begun
+        self.at = Location("", 1)
+        self.parentheses = 0
+        self.last = ""  # the word or symbol before
+        self.word = ""  # the last word
+        self.label = ""
+        self.called = ""  # what the outermost parenthesis belongs to
+        self.closed_do = False  # a do loop's body has just ended
+
+    def scan(self) -> Pragmas:
+        for token in _TOKEN.finditer(self.text):
+            file, line = self.at.file, self.at.line
+            if token["newline"]:
+                self.at = Location(file, line + 1)
+            elif token["marker"]:
+                file = located(token["file"], 0).file if token["file"] else file
+                self.at = Location(file, int(token["line"]) - 1)
+            elif token["string"]:
+                self.at = Location(file, line + token["string"].count("\n"))
+            elif token["pragma"]:
+                self._pragma(token["text"].split())
+            elif token["word"]:
+                self._word(token["word"], token.start())
+            else:
+                self._symbol(token["symbol"], token.start())
+        self.found.text = _with_hints(self.text, self.hints)
+        return self.found
+
+    def _word(self, word: str, offset: int) -> None:
+        if word in ("for", "while", "do") and not (word == "while" and self.closed_do):
+            inside = any(scope.kind == "pipeline" for scope in self.scopes)
+            self.loop = _Scope(offset, keyword=word, kind="unroll" if inside else None)
+            if self.label and self.last == ":":
+                self.found.loop_labels[self.at] = self.label
+        self.last = self.word = word
+        self.closed_do = False
+
+    def _symbol(self, symbol: str, offset: int) -> None:
+        self.closed_do = False
+        if symbol == "(":
+            self.called = self.word if self.parentheses == 0 else self.called
+            self.parentheses += 1
+        elif symbol == ")":
+            self.parentheses -= 1
+        elif symbol == ":":
+            self.label = self.word
+        elif self.parentheses == 0:
+            self._statement(symbol, offset)
+        self.last = symbol
+
+    def _statement(self, symbol: str, offset: int) -> None:
+        """A brace or semicolon outside of parentheses."""
+        if symbol == "{":
+            function = self.last == ")" and not self._function()
+            self.scopes.append(self.loop or _Scope(offset, name=self.called if function else ""))
+            self.loop = None
+        elif symbol == "}" and self.scopes:
+            self._end(self.scopes.pop())
+        elif symbol == ";" and self.loop:  # a body without braces
+            self._end(self.loop)
+            self.loop = None
+
+    def _end(self, scope: _Scope) -> None:
+        if scope.kind:
+            self.hints[scope.offset] = scope.kind
+        self.closed_do = scope.keyword == "do"
+
+    def _function(self) -> str:
+        return next((scope.name for scope in self.scopes if scope.name), "")
+
+    # ------------------------------------------------------------------------------------------------ pragmas
+
+    def _pragma(self, words: list[str]) -> None:
+        if words[:1] != ["HLS"]:
+            return
+        if len(words) < 2:
+            raise RuleError("pragma", "an empty HLS pragma", self.at)
+        name = words[1].upper()
+        options = dict(_option(word) for word in re.sub(r"\s*=\s*", "=", " ".join(words[2:])).split())
+        if name == "PIPELINE":
+            self._pipeline(options)
+        elif name == "UNROLL":
+            if "factor" in options:
+                raise RuleError("pragma", "loops are unrolled wholly, not by a factor", self.at)
+            self._innermost(name).kind = "unroll"
+        elif name == "DATAFLOW":
+            self.found.dataflow.add(self._function())
+        elif name == "STREAM":
+            self._stream(options)
+        elif name == "INTERFACE":
+            self._interface(options)
+        elif name not in _IGNORED:
+            raise RuleError("pragma", f"pragma HLS {words[1]} is not known", self.at)
+
+    def _innermost(self, name: str) -> _Scope:
+        if not self.scopes or not self.scopes[-1].keyword:
+            raise RuleError("pragma", f"pragma HLS {name} stands in the body of a loop, as its first line", self.at)
+        return self.scopes[-1]
+
+    def _pipeline(self, options: dict[str, str]) -> None:
+        loop = self._innermost("PIPELINE")
+        if options.get("ii", "1") != "1":
+            raise RuleError("pragma", f"loops are pipelined with II=1, not {options['ii']}", self.at)
+        if "off" in options:
+            raise RuleError("pragma", "every loop is pipelined", self.at)
+        if any(scope.kind == "pipeline" for scope in self.scopes):
+            raise RuleError("loop", "a pipelined loop inside a pipelined loop", self.at)
+        loop.kind = "pipeline"
+
+    def _stream(self, options: dict[str, str]) -> None:
+        depth = options.get("depth", "")
+        if not depth.isdigit() or int(depth) < 1:
+            raise RuleError("pragma", f"the depth of a stream is a number of 1 or more, not {depth!r}", self.at)
+        self.found.stream_depths[self._function(), options.get("variable", "")] = (int(depth), self.at)
+
+    def _interface(self, options: dict[str, str]) -> None:
+        mode = next((key for key, value in options.items() if not value), options.get("mode", ""))
+        if mode not in ("m_axi", "s_axilite", "axis", "ap_ctrl_chain"):
+            raise RuleError(
+                "pragma", f"interface mode {mode!r} is not m_axi, s_axilite, axis or ap_ctrl_chain", self.at
+            )
+        bundle = options.get("bundle", "gmem" if mode == "m_axi" else "control")
+        interface = Interface(mode, options.get("port", ""), bundle, self.at)
+        self.found.interfaces.setdefault(self._function(), []).append(interface)
 
 
 def _with_hints(text: str, hints: dict[int, LoopKind]) -> str:
@@ -147,53 +219,6 @@ def _with_hints(text: str, hints: dict[int, LoopKind]) -> str:
     return re.sub(r"^[ \t]*#[ \t]*pragma[ \t]+HLS\b[^\n]*$", "", text, flags=re.MULTILINE)
 
 
-def _pragma(found: Pragmas, words: list[str], function: str, scopes: list[_Scope], at: Location) -> None:
-    if not words:
-        raise RuleError("pragma", "an empty HLS pragma", at)
-    name = words[0].upper()
-    options = dict(_option(word) for word in re.sub(r"\s*=\s*", "=", " ".join(words[1:])).split())
-    if name in ("PIPELINE", "UNROLL"):
-        _loop_pragma(name, options, scopes, at)
-    elif name == "DATAFLOW":
-        found.dataflow.add(function)
-    elif name == "STREAM":
-        depth = options.get("depth", "")
-        if not depth.isdigit() or int(depth) < 1:
-            raise RuleError("pragma", f"the depth of a stream is a number of 1 or more, not {depth!r}", at)
-        found.stream_depths[function, options.get("variable", "")] = (int(depth), at)
-    elif name == "INTERFACE":
-        _interface_pragma(found, options, function, at)
-    elif name not in _IGNORED:
-        raise RuleError("pragma", f"pragma HLS {words[0]} is not known", at)
-
-
 def _option(word: str) -> tuple[str, str]:
     key, _, value = word.partition("=")
     return key.lower(), value
-
-
-def _loop_pragma(name: str, options: dict[str, str], scopes: list[_Scope], at: Location) -> None:
-    innermost = next((scope for scope in reversed(scopes)), None)
-    if innermost is None or not innermost.is_loop:
-        raise RuleError("pragma", f"pragma HLS {name} stands in the body of a loop, as its first line", at)
-    if name == "PIPELINE":
-        if options.get("ii", "1") != "1":
-            raise RuleError("pragma", f"loops are pipelined with II=1, not {options['ii']}", at)
-        if "off" in options:
-            raise RuleError("pragma", "every loop is pipelined", at)
-        if any(scope.kind == "pipeline" for scope in scopes):
-            raise RuleError("loop", "a pipelined loop inside a pipelined loop", at)
-        innermost.kind = "pipeline"
-    else:
-        if "factor" in options:
-            raise RuleError("pragma", "loops are unrolled wholly, not by a factor", at)
-        innermost.kind = "unroll"
-
-
-def _interface_pragma(found: Pragmas, options: dict[str, str], function: str, at: Location) -> None:
-    modes = [key for key, value in options.items() if not value] + [options.get("mode", "")]
-    mode = modes[0]
-    if mode not in ("m_axi", "s_axilite", "axis", "ap_ctrl_chain"):
-        raise RuleError("pragma", f"interface mode {mode!r} is not m_axi, s_axilite, axis or ap_ctrl_chain", at)
-    bundle = options.get("bundle", "gmem" if mode == "m_axi" else "control")
-    found.interfaces.setdefault(function, []).append(Interface(mode, options.get("port", ""), bundle, at))

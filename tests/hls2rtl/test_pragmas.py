@@ -44,6 +44,17 @@ def test_loops_get_clang_hints_on_their_own_lines() -> None:
     assert lines[0].endswith("for (int i = 0; i < N; i++) {")
 
 
+def test_the_end_of_a_do_loop_is_no_loop_and_a_while_after_a_block_is_one() -> None:
+    text = read_pragmas(
+        "void f() {\n do {\n#pragma HLS PIPELINE\n x(); } while (y);\n { z(); }\n"
+        "while (y) {\n#pragma HLS PIPELINE\n x(); }\n}\n"
+    ).text
+    hint = '_Pragma("clang loop unroll(disable)") '
+    assert f"{hint}do {{" in text
+    assert "} while (y);" in text
+    assert f"{hint}while (y) {{" in text
+
+
 def test_what_else_they_say() -> None:
     pragmas = read_pragmas(_SOURCE)
     assert pragmas.loop_labels == {Location("/kernel/part.h", 12): "outer"}

@@ -242,6 +242,10 @@ _PROGRAMS: dict[str, tuple[str, str]] = {
     "top that computes": ("top", _in_top(("work(s, t, n);", "work(s, t, n + 1u); // here"))),
     "process under a condition": ("top", _in_top(_FIRST_LINE, ("work(s, t, n);", "if (n > 3u) work(s, t, n);"))),
     "two pointers on a bundle": ("interface", _in_top(_FIRST_LINE, ("bundle=gmem1", "bundle=gmem0"))),
+    "pointer without a bundle": (
+        "interface",
+        _in_top(_FIRST_LINE, ("#pragma HLS INTERFACE m_axi port=q bundle=gmem1\n", "")),
+    ),
     "interface of no argument": ("pragma", _in_top(("port=q bundle=gmem1", "port=r bundle=gmem1 // here"))),
     "interface of another kind": ("pragma", _in_top(("m_axi port=q bundle=gmem1", "ap_fifo port=q // here"))),
     "signed one-bit integer": ("width", _in_work("ap_int<1> x = s.read(); // here\n t.write(word_t(x));")),

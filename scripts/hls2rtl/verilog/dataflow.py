@@ -14,7 +14,7 @@ def dataflow_module(design: Design) -> str:
         ports += _ports(each)
     body: list[str] = []
     for channel in design.channels:
-        body += _fifo(channel.name, channel.width, channel.depth)
+        body += _fifo(channel.name, channel.width, channel.depth, "reset | start")
     for each in design.ports:
         if each.kind == "stream" and each.direction == "write":
             body += _edge_fifo(design, each)
@@ -59,7 +59,8 @@ def _ports(each: Port) -> list[str]:
     return [*ports, port(outward, 1, f"{name}_ready")]
 
 
-def _fifo(name: str, width: int, depth: int) -> list[str]:
+def _fifo(name: str, width: int, depth: int, reset: str) -> list[str]:
+    """reset: streams inside the kernel are empty when a launch starts, as in C++; those that leave it are kept."""
     signals = ", ".join(f"{name}_{signal}" for signal in ("reserve", "cancel", "push", "space", "valid", "ready"))
     return [
         "",
@@ -68,7 +69,7 @@ def _fifo(name: str, width: int, depth: int) -> list[str]:
         declare(width, f"{name}_data"),
         f"logic {signals};",
         f"hls2rtl_fifo #(.WIDTH({width}), .DEPTH({depth})) fifo_{name} (",
-        f"  .clock, .reset(reset | start), .reserve({name}_reserve), .cancel({name}_cancel), .push({name}_push),",
+        f"  .clock, .reset({reset}), .reserve({name}_reserve), .cancel({name}_cancel), .push({name}_push),",
         f"  .data({name}_in), .space({name}_space),",
         f"  .out_data({name}_data), .out_valid({name}_valid), .out_ready({name}_ready)",
         ");",
@@ -80,7 +81,7 @@ def _edge_fifo(design: Design, each: Port) -> list[str]:
     name = each.name
     instance, parameter = _writer(design, name)
     width = instance.process.writes[parameter]
-    lines = _fifo(f"{name}_out", width, fifo_depth(2, instance.process, parameter))
+    lines = _fifo(f"{name}_out", width, fifo_depth(2, instance.process, parameter), "reset")
     padding = f"{{{constant(each.width - width, 0)}, {name}_out_data}}" if width < each.width else f"{name}_out_data"
     return [
         *lines,
