@@ -153,7 +153,7 @@ class _Reader:
                 message = f"{process.name} is given something else than a stream or an argument of {self.top.name}"
                 raise RuleError("top", message, i.location or self.top.location)
         count = sum(instance.process is process for instance in self.instances)
-        self.instances.append(Instance(process.name + (f"_{count}" if count else ""), process, connections))
+        self.instances.append(Instance(process.name + (f"_call{count + 1}" if count else ""), process, connections))
 
     def _check_depths(self) -> None:
         for (function, variable), (_, at) in self.pragmas.stream_depths.items():

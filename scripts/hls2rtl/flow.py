@@ -16,6 +16,7 @@ from .delays import SHARE
 from .design import Design, find_processes, read_design
 from .lookahead import add_flags
 from .memories import choose_memories, warn_of_large
+from .process import Process
 from .report import report
 from .schedule import budget_of, schedule_process
 from .verilog.control import control_module
@@ -70,7 +71,7 @@ def compile_kernels(
     budget = budget_of(clock_ns, SHARE)
     results = []
     for top in tops:
-        processes = {}
+        processes: dict[str, Process] = {}
         for symbol in wanted[top]:
             process = build_process(module.functions[symbol], module.types, lines, pragmas.loop_labels)
             add_unused(process, check.stream_uses(inlined.functions[symbol]))
@@ -79,10 +80,16 @@ def compile_kernels(
             choose_memories(process)
             schedule_process(process, budget)
             warn_of_large(process)
+            process.name = _unused(process.name, {other.name for other in processes.values()})
             processes[symbol] = process
         design = read_design(module.functions[top], module.types, processes, pragmas)
         results.append(Result(design, _verilog(design), report(design, str(source), clock_ns, budget)))
     return results
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """Overloads and instances of a template have one name in the source."""
+    return next(wanted for wanted in (name, *(f"{name}_{n}" for n in range(2, 1000))) if wanted not in taken)
 
 
 def library() -> str:

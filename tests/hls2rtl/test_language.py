@@ -393,6 +393,27 @@ extern "C" void names(hls::stream<{WORD} > &in, hls::stream<{WORD} > &out, unsig
 """
 
 
+# One name in the source, two processes.
+_TEMPLATES = f"""
+template <int STEP>
+void add(hls::stream<{WORD} > &from, hls::stream<{WORD} > &to, unsigned n) {{
+  for (unsigned i = 0; i < n; i++) {{
+#pragma HLS PIPELINE II=1
+    to.write(from.read() + STEP);
+  }}
+}}
+extern "C" void templates(hls::stream<{WORD} > &in, hls::stream<{WORD} > &out, unsigned n, int a, int b) {{
+#pragma HLS DATAFLOW
+  hls::stream<{WORD} > first("first"), second("second");
+  DATAFLOW_REGION;
+  PROCESS(add<3>, in, first, n);
+  PROCESS(add<-70>, first, second, n);
+  PROCESS(add<3>, second, out, n);
+  (void)a, (void)b;
+}}
+"""
+
+
 def _single(name: str, body: str) -> Program:
     head = f"hls::stream<{WORD} > &in, hls::stream<{WORD} > &out, unsigned n, int a, int b"
     lines = [f"static void {name}_process({head}) {{ (void)a, (void)b;", body, "}"]
@@ -404,4 +425,5 @@ def _single(name: str, body: str) -> Program:
 def test_each_construct_means_the_same_natively_and_in_rtl(tmp_path: Path) -> None:
     programs = [_single(name, body) for name, body in _BODIES.items()]
     programs += [Program("routes", _ROUTES, 0), Program("full", _FULL, 0), Program("names", _NAMES, 0)]
+    programs.append(Program("templates", _TEMPLATES, 0))
     print(verify(tmp_path, source(programs), programs, _LAUNCHES))
