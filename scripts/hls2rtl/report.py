@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import __version__, passes
-from .design import Design
+from .design import Design, Port
 from .process import Process
 from .verilog.control import error_bits, error_register, registers
 
@@ -59,13 +59,13 @@ def report(design: Design, source: str, clock: float, budget: float) -> dict[str
 _FIXED = {"ap_ctrl": 0x00, "gie": 0x04, "ier": 0x08, "isr": 0x0C}
 
 
-def _port(port: Any) -> dict[str, Any]:
-    found = {"name": port.name, "kind": port.kind, "width": port.width}
-    return (
-        found
-        | ({"direction": port.direction} if port.direction else {})
-        | ({"bundle": port.bundle} if port.bundle else {})
-    )
+def _port(port: Port) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": port.name, "kind": port.kind, "width": port.width}
+    if port.direction:
+        found["direction"] = port.direction
+    if port.bundle:
+        found["bundle"] = port.bundle
+    return found
 
 
 def _process(process: Process) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ..schedule import WIRING
 from .expressions import constant, expression
 from .text import Names, declare, indent, port, port_name
 
+_TRUE = constant(1, 1)
 _REFORMED = ("concat", "replicate", "not")  # formed again in a later stage instead of being kept in a register
 _INLINE = ("bits", "replicate", "not")  # written where they are used
 
@@ -189,7 +190,7 @@ class _Module:
         starts = [f"run_{k}"]
         for stream in dict.fromkeys(e.target for e in loop.effects if e.kind == "read"):
             reading = self._either([self.inside(e.predicate, loop, 0) for e in loop.of("read", stream)])
-            starts.append(f"{stream}_valid" if reading == "1'd1" else f"(~{reading} | {stream}_valid)")
+            starts.append(f"{stream}_valid" if reading == _TRUE else f"(~{reading} | {stream}_valid)")
         starts += [f"{stream}_space" for stream in dict.fromkeys(e.target for e in loop.effects if e.kind == "write")]
         proceed = self.inside(loop.proceed, loop, 0)
         lines = [
@@ -227,14 +228,15 @@ class _Module:
                 effects = loop.of("read", stream)
                 if effects:
                     reading = self._either([self.inside(e.predicate, loop, 0) for e in effects])
-                    ready.append(f"fire_{loop.index}" + ("" if reading == "1'd1" else f" & {reading}"))
+                    ready.append(f"fire_{loop.index}" + ("" if reading == _TRUE else f" & {reading}"))
             lines.append(f"assign {stream}_ready = {' | '.join(f'({term})' for term in ready) or constant(1, 0)};")
         return lines
 
     def _writes(self) -> list[str]:
         lines = []
         for stream in self.process.writes:
-            reserve, cancel, push, data = [], [], [], []
+            reserve, cancel, push = [], [], []
+            data: list[tuple[str, str]] = []
             for loop in self.process.loops:
                 effects = loop.of("write", stream)
                 if not effects:
@@ -244,15 +246,12 @@ class _Module:
                 reserve.append(f"fire_{loop.index}")
                 writes = [(self.inside(e.predicate, loop, stage), self._data(e, loop)) for e in effects]
                 writing = self._either([predicate for predicate, _ in writes])
-                push.append(valid if writing == "1'd1" else f"({valid} & {writing})")
-                if writing != "1'd1":
+                push.append(valid if writing == _TRUE else f"({valid} & {writing})")
+                if writing != _TRUE:
                     cancel.append(f"({valid} & ~{writing})")
-                for number, (predicate, value) in enumerate(writes):
-                    only = len(writes) == 1 or number == len(writes) - 1
-                    data.append((valid if only else f"{valid} & {predicate}", value))
-            value = data[-1][1] if data else constant(self.process.writes[stream], 0)
-            for condition, other in data[-2::-1]:
-                value = f"({condition}) ? {other} : {value}"
+                data += [(f"{valid} & {predicate}", value) for predicate, value in writes[:-1]]
+                data.append((valid, writes[-1][1]))
+            value = _first_of(data) if data else constant(self.process.writes[stream], 0)
             lines += [
                 f"assign {stream}_reserve = {' | '.join(reserve) or constant(1, 0)};",
                 f"assign {stream}_cancel = {' | '.join(cancel) or constant(1, 0)};",
@@ -266,32 +265,26 @@ class _Module:
         return self.inside(effect.data, loop, effect.stage)
 
     def _stores(self, memory: Memory) -> list[str]:
-        """Block RAM has one write port, for stores that exclude each other; small memories have one for each store."""
-        lines = []
+        """One write port if no loop stores twice in a turn; else a port for each store, in order."""
+        stores: list[tuple[str, str, str]] = []  # when, address, data
         for loop in self.process.loops:
             for effect in loop.of("store", memory.name):
                 assert effect.address is not None
                 valid = self._valid(loop, effect.stage)
                 predicate = self.inside(effect.predicate, loop, effect.stage)
-                when = valid if predicate == "1'd1" else f"{valid} && {predicate}"
-                address = self.inside(effect.address, loop, effect.stage)
-                data = self._data(effect, loop)
-                lines.append((when, address, data))
-        if not lines:
-            return []
-        if len(lines) == 1 or not memory.synchronous:
-            return [f"if ({when}) {memory.name}[{address}] <= {data};" for when, address, data in lines]
-        enable = " || ".join(f"({when})" for when, _, _ in lines)
-        address, data = lines[-1][1], lines[-1][2]
-        for when, other_address, other_data in lines[-2::-1]:
-            address = f"({when}) ? {other_address} : {address}"
-            data = f"({when}) ? {other_data} : {data}"
+                when = valid if predicate == _TRUE else f"{valid} && {predicate}"
+                stores.append((when, self.inside(effect.address, loop, effect.stage), self._data(effect, loop)))
+        if any(len(loop.of("store", memory.name)) > 1 for loop in self.process.loops) or len(stores) < 2:
+            return [f"if ({when}) {memory.name}[{address}] <= {data};" for when, address, data in stores]
+        enable = " || ".join(f"({when})" for when, _, _ in stores)
+        address = _first_of([(when, address) for when, address, _ in stores])
+        data = _first_of([(when, data) for when, _, data in stores])
         return [f"if ({enable}) {memory.name}[{address}] <= {data};"]
 
     def _either(self, predicates: list[str]) -> str:
         predicates = list(dict.fromkeys(predicates))
-        if "1'd1" in predicates:
-            return "1'd1"
+        if _TRUE in predicates:
+            return _TRUE
         return predicates[0] if len(predicates) == 1 else f"({' | '.join(predicates)})"
 
     # --------------------------------------------------------------------------------------------------- text
@@ -360,6 +353,14 @@ class _Module:
                 length = f"32'({length})"
             lines += [f"assign {name}_request = {self._enter(loop)};", f"assign {name}_length = {length};"]
         return lines
+
+
+def _first_of(choices: list[tuple[str, str]]) -> str:
+    """The value of the first condition that holds; one of them does."""
+    value = choices[-1][1]
+    for condition, other in choices[-2::-1]:
+        value = f"({condition}) ? {other} : {value}"
+    return value
 
 
 def _heading(key: tuple[str, int, int], process: Process) -> str:
