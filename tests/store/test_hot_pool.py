@@ -47,6 +47,42 @@ def test_the_pool_is_a_dictionary_of_rows(operations):
         np.testing.assert_array_equal(pool.tile_fill, fill)
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sets(st.integers(0, 99), max_size=12), max_size=40), st.integers(1, 10))
+def test_guests_leave_in_order_of_last_use(steps, capacity):
+    """Against a dictionary of when each was used last. Now and then a guest trades places with a resident."""
+    pool = HotPool(GEOMETRY, TOKENS)
+    pool.extend(TOKENS)
+    rows = torch.arange(TOKENS, dtype=torch.float32)[:, None].expand(-1, GEOMETRY.row_stride).contiguous()
+    pool.insert(np.array([200, 201]), rows[200:202])
+    residents, used = [200, 201], {}
+    for now, step in enumerate(steps):
+        slots = pool.slot_of[np.array(sorted(step), np.int64)]
+        present = pool.greet(slots[slots >= 0].astype(np.int64))
+        assert set(present.tolist()) == step & set(used)
+        used |= dict.fromkeys(present.tolist(), now)
+        coming = np.array(sorted(step - set(used) - set(residents))[:capacity], np.int64)
+        fresh = max(0, capacity - len(used))
+        pool.insert(coming[:fresh], rows[torch.from_numpy(coming[:fresh])], guests=True)
+        leaving = pool.longest_unused(len(coming[fresh:]))
+        pool.replace_guests(leaving, coming[fresh:], rows, coming[fresh:])
+        left = [used.pop(token, now) for token in leaving.tolist()]
+        assert max(left, default=-1) <= min(used.values(), default=now)
+        used |= dict.fromkeys(coming.tolist(), now)
+        for token in leaving.tolist():
+            used.pop(token, None)
+        if used and now % 3 == 0:
+            guest = next(iter(used))
+            pool.trade(np.array(residents[:1]), np.array([guest]))
+            used = {token: when for token, when in used.items() if token != guest} | {residents[0]: now}
+            residents = [residents[1], guest]
+        assert pool.guests == len(used) <= capacity
+        assert sorted(pool.positions().tolist()) == sorted(residents)
+        assert len(pool) == len(residents) + len(used)
+        for token in [*residents, *used]:
+            assert pool.rows[pool.slot_of[token], 0] == token
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5)), max_size=12), st.integers(1, 6))
 def test_host_tiles_keep_the_newest(additions, capacity):

@@ -12,14 +12,19 @@ from hillinfer.errors import MemoryBudgetError
 from hillinfer.kv.geometry import TILE, Geometry
 
 _SHORT = 1024  # tokens: a shorter context is judged as if it had so many; its working set is next to nothing
+_GUESTS = 0.15  # share of the pool (decision 18)
 _DEVICE_TILES = 2  # of a stream, unless a budget says otherwise
 
 
 @dataclass(frozen=True)
 class Room:
-    """Of one stream: rows in the hot pool, tiles scored by the host, and how many newest tokens are pinned."""
+    """Of one stream: rows in the hot pool, tiles scored by the host, and how many newest tokens are pinned.
+
+    guests   how many of the rows are for tokens that were just read
+    """
 
     rows: int
+    guests: int
     host_tiles: int
     pinned: int
 
@@ -54,7 +59,8 @@ class Capacity:
         pinned = min(self.pinned(tokens), nbytes // geometry.row_bytes // 2)
         host_tiles = pinned // TILE
         rows = (nbytes - host_tiles * TILE * geometry.score_key_bytes) // geometry.row_bytes
-        return Room(rows, host_tiles, pinned)
+        guests = int(rows * _GUESTS) if rows < tokens else 0
+        return Room(rows, guests, host_tiles, pinned)
 
     def most_rows(self, tokens: int) -> int:
         """Rows that a stream's pool never exceeds while it has up to ``tokens`` tokens."""

@@ -171,7 +171,7 @@ class TokenStream:
         self.hot_pool.extend(tokens)
         self.placement.extend(tokens)
         room = self._room
-        keep = min(len(rows), room.rows)
+        keep = min(len(rows), room.rows - room.guests)
         self._make_room(keep)
         self.hot_pool.insert(np.arange(tokens - keep, tokens), rows[len(rows) - keep :])
         self.host_tiles.add(first // TILE, keys, room.host_tiles)
@@ -183,11 +183,12 @@ class TokenStream:
         return self._capacity.room(self._context)
 
     def _make_room(self, count: int) -> None:
-        """Forget the coldest tokens, so that ``count`` more fit."""
-        room = self._room
-        surplus = len(self.hot_pool) + count - room.rows
-        hot = self.hot_pool.positions()
-        self.hot_pool.evict(self.placement.coldest(hot, surplus, self._context - room.pinned))
+        """Forget the coldest tokens, so that ``count`` more fit as residents."""
+        room, pool = self._room, self.hot_pool
+        residents = pool.positions()
+        surplus = len(residents) + count - (room.rows - room.guests)
+        pool.evict(self.placement.coldest(residents, surplus, self._context - room.pinned))
+        pool.evict(pool.longest_unused(max(0, pool.guests - room.guests)))
 
     # ---- tokens going out
 
@@ -263,26 +264,48 @@ class TokenStream:
     # ---- behind the step
 
     def settle(self, selected: Positions, located: Selection) -> None:
-        """Count a step's selection, and let cold tokens of it trade places with colder hot ones."""
+        """Count a step's selection; let tokens of it that are no residents trade places with colder ones that are.
+
+        What was read and does not become a resident stays as a guest for a few steps: it is likely to be read again.
+        """
         self.placement.count(selected)
-        room = self._room
-        pool = self.hot_pool
-        free = min(room.rows - len(pool), len(located.cold))
-        candidates = located.cold
-        if free > 0:
-            joining = candidates[np.argsort(self.placement.counts[candidates], kind="stable")[::-1][:free]]
-            ranks = np.searchsorted(located.cold, joining)
-            pool.insert(joining, located.cold_rows.index_select(0, torch.from_numpy(ranks)))
-            candidates = np.setdiff1d(candidates, joining, assume_unique=True)
+        room, pool, cold = self._room, self.hot_pool, located.cold
+        guests = pool.greet(located.hot)
+        joined = self._join(cold, located, room.rows - room.guests - (len(pool) - pool.guests))
+        rising = np.concatenate([cold[~joined], guests])
         most = max(1, len(pool) // _MOVES)
-        swap = self.placement.swap(candidates, pool.held, self.length - room.pinned, most)
-        if len(swap.demote):
-            ranks = np.searchsorted(located.cold, swap.promote)
-            pool.exchange(swap.demote, swap.promote, located.cold_rows, ranks)
+        swap = self.placement.swap(rising, pool.residents, self.length - room.pinned, most)
+        is_guest = pool.slot_of[swap.promote] >= 0
+        pool.trade(swap.demote[is_guest], swap.promote[is_guest])
+        ranks = np.searchsorted(cold, swap.promote[~is_guest])
+        pool.exchange(swap.demote[~is_guest], swap.promote[~is_guest], located.cold_rows, ranks)
+        joined[ranks] = True
+        self._receive(np.flatnonzero(~joined), located, min(room.guests, room.rows - (len(pool) - pool.guests)))
         fill = pool.tile_fill
         self.host_tiles.drop([tile for tile in self.host_tiles.tiles if fill[tile] <= TILE // 2])
-        self._ledger.moved(max(free, 0) + len(swap.promote), len(pool), step=True)
+        self._ledger.moved(int(np.count_nonzero(joined)) + int(np.count_nonzero(is_guest)), len(pool), step=True)
         self._account()
+
+    def _join(self, cold: Positions, located: Selection, free: int) -> npt.NDArray[np.bool_]:
+        """While there is room for residents, the most frequent of the tokens just read join; which ones did."""
+        joined = np.zeros(len(cold), bool)
+        if free > 0 and len(cold):
+            ranks = np.argsort(self.placement.counts[cold], kind="stable")[::-1][:free]
+            self.hot_pool.insert(cold[ranks], located.cold_rows.index_select(0, torch.from_numpy(ranks.copy())))
+            joined[ranks] = True
+        return joined
+
+    def _receive(self, ranks: Positions, located: Selection, capacity: int) -> None:
+        """Rows just read become guests, at most ``capacity`` in all; the newest of them if they are more."""
+        pool = self.hot_pool
+        ranks = ranks[max(0, len(ranks) - capacity) :]
+        fresh = min(len(ranks), max(0, capacity - pool.guests))
+        if fresh:
+            rows = located.cold_rows.index_select(0, torch.from_numpy(ranks[:fresh]))
+            pool.insert(located.cold[ranks[:fresh]], rows, guests=True)
+        if len(ranks) > fresh:
+            leaving = pool.longest_unused(len(ranks) - fresh)
+            pool.replace_guests(leaving, located.cold[ranks[fresh:]], located.cold_rows, ranks[fresh:])
 
     def seed(self, selections: list[Positions]) -> None:
         """Fill the hot pool after a prompt: what its last queries selected counts as the first steps' history."""
@@ -290,7 +313,7 @@ class TokenStream:
             self.placement.count(selected)
         room = self._room
         pinned_from = min(self.stored, self.length - room.pinned)
-        hottest = self.placement.hottest(pinned_from, max(0, room.rows - (self.stored - pinned_from)))
+        hottest = self.placement.hottest(pinned_from, max(0, room.rows - room.guests - (self.stored - pinned_from)))
         held = self.hot_pool.positions()
         leaving = np.setdiff1d(held[held < pinned_from], hottest, assume_unique=True)
         self.hot_pool.evict(leaving)
