@@ -11,7 +11,7 @@ from .graph import Node
 
 LUT = 0.25  # one level of logic with its wire
 DSP = 1.9  # a product that fits one DSP slice
-BLOCK_RAM = 1.0  # clock to data
+BLOCK_RAM = 1.35  # clock to data, and a choice between that and what was written a clock before
 SHARE = 0.75  # of the clock period that logic may fill, as in Vitis, which keeps 27 % for uncertainty
 
 _WIRING = {"const", "argument", "concat", "replicate", "bits", "state", "not"}

@@ -10,7 +10,7 @@ _LARGE_BITS = 32768  # as LUT memory, some 1000 LUTs
 
 
 def choose_memories(process: Process) -> None:
-    """A block RAM has one read and one write port here, and in any loop is either read or written."""
+    """A block RAM has one read and one write port here: at most one load and one store in a turn of any loop."""
     for memory in process.memories.values():
         large = memory.depth >= _BLOCK_RAM_DEPTH and memory.depth * memory.width >= _BLOCK_RAM_BITS
         memory.synchronous = large and all(_allows(loop, memory.name) for loop in process.loops)
@@ -25,7 +25,4 @@ def warn_of_large(process: Process) -> None:
 
 
 def _allows(loop: Loop, memory: str) -> bool:
-    loads, stores = loop.of("load", memory), loop.of("store", memory)
-    if stores and loads:
-        return False
-    return len(loads) <= 1 and len(stores) <= 1
+    return len(loop.of("load", memory)) <= 1 and len(loop.of("store", memory)) <= 1

@@ -124,8 +124,10 @@ class _LoopScheduler:
         self.groups = _components({item: self.needs[item] + self.together.get(item, []) for item in self.needs})
         for group in self.groups:
             for item in group:
-                if isinstance(item, Node) and item.op == "load" and (len(group) > 1 or item in self.first):
-                    self.process.memories[item.target].synchronous = False
+                if isinstance(item, Node) and item.op == "load":
+                    chased = any(need in group for need in self.needs[item])  # its address comes from what it gave
+                    if chased or item in self.first:
+                        self.process.memories[item.target].synchronous = False
 
     def run(self) -> None:
         for group in self.groups:
@@ -180,15 +182,15 @@ class _LoopScheduler:
         members = set(group)
         outside = {need for item in group for need in self.needs[item] if need not in members}
         stage = max((self.at[need][0] for need in outside), default=0)
-        if self._synchronous_load(group[0]):
-            times: dict[Item, float] = {group[0]: BLOCK_RAM}
+        # The address of a block RAM is needed a clock before the data comes.
+        loads = [item for item in group if self._synchronous_load(item)]
+        stage = max([stage, *(1 + self._latest(load) for load in loads)])
+        assert not (first and stage)
+        times = self._times(group, members, stage)
+        late = max(times.values()) > self.budget
+        if late and not first and any(self.at[need][0] == stage for need in outside):
             stage += 1
-        else:
             times = self._times(group, members, stage)
-            late = max(times.values()) > self.budget
-            if late and not first and any(self.at[need][0] == stage for need in outside):
-                stage += 1
-                times = self._times(group, members, stage)
         longest = max(times.values())
         if longest > self.budget:
             what = "recurrence" if len(group) > 1 else "operation"
@@ -198,12 +200,16 @@ class _LoopScheduler:
         for item in group:
             self.at[item] = (stage, times[item])
 
+    def _latest(self, item: Item) -> int:
+        return max((self.at[need][0] for need in self.needs[item]), default=0)
+
     def _synchronous_load(self, item: Item) -> bool:
         return isinstance(item, Node) and item.op == "load" and self.process.memories[item.target].synchronous
 
     def _times(self, group: list[Item], members: set[Item], stage: int) -> dict[Item, float]:
         """Arrival times if the group starts in this stage; a state's value is there at once."""
         times: dict[Item, float] = {item: 0.0 for item in group if isinstance(item, Node) and item.op == "state"}
+        times.update((item, BLOCK_RAM) for item in group if self._synchronous_load(item))
         stack = list(group)
         while stack:
             item = stack[-1]

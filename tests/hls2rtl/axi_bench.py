@@ -148,17 +148,33 @@ async def low_bits_of_addresses_are_ignored(dut: Any) -> None:
     await bench.launch(0x1003, 0x2FFF, 20)
 
 
+async def _clocks(bench: Bench, n: int) -> int:
+    """From the write of ap_start to the end of a launch."""
+    await bench.arguments(0x1000, 0x40000, n)
+    await bench.write("ap_ctrl", START)
+    clocks = 0
+    while bench.dut.control.ap_done.value != 1:
+        await RisingEdge(bench.dut.ap_clk)
+        clocks += 1
+    await bench.write("ap_ctrl", CONTINUE)
+    return clocks
+
+
 @cocotb.test()
 async def a_beat_per_clock(dut: Any) -> None:
     bench = await _bench(dut)
-    await bench.arguments(0x1000, 0x40000, 5000)
-    await bench.write("ap_ctrl", START)
-    clocks = 0
-    while dut.control.ap_done.value != 1:
-        await RisingEdge(dut.ap_clk)
-        clocks += 1
+    clocks = await _clocks(bench, 5000)
     dut._log.info(f"20000 beats in {clocks} clocks: {clocks / 20000:.4f} each")
     assert clocks <= 1.01 * 20000
+
+
+@cocotb.test()
+async def a_launch_costs_few_clocks(dut: Any) -> None:
+    bench = await _bench(dut)
+    empty, short = await _clocks(bench, 0), await _clocks(bench, 1)
+    dut._log.info(f"a launch of nothing takes {empty} clocks, one of 4 beats {short}")
+    assert empty <= 20
+    assert short <= 80
 
 
 @cocotb.test()

@@ -39,4 +39,4 @@ def test_axi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         log_file=tmp_path / "test.log",
     )
     tests, failures = get_results(results)
-    assert (tests, failures) == (9, 0), (tmp_path / "test.log").read_text()[-6000:]
+    assert (tests, failures) == (10, 0), (tmp_path / "test.log").read_text()[-6000:]

@@ -140,6 +140,20 @@ _BODIES = {
         #pragma HLS PIPELINE II=1
           const ap_uint<64> x = in.read(); out.write(ap_uint<64>(m[ap_uint<8>(x.range(8, 1)).to_uint()]) ^ x);
         }""",
+    # Block RAM that is read and written in each turn, often at the place of the turn before.
+    "histogram": """
+        ap_uint<40> m[512];
+        for (unsigned i = 0; i < 512; i++) {
+        #pragma HLS PIPELINE II=1
+          m[i] = i;
+        }
+        for (unsigned i = 0; i < n; i++) {
+        #pragma HLS PIPELINE II=1
+          const ap_uint<64> x = in.read(); const unsigned p = x[7] ? ap_uint<9>(x.range(8, 0)).to_uint() : 3u;
+          const ap_uint<40> y = m[p];
+          if (x[5]) m[x[6] ? p : p ^ 1u] = y + ap_uint<20>(x.range(30, 11));
+          out.write(ap_uint<64>(y));
+        }""",
     # The address of a block RAM is what it gave before: it has to be read at once.
     "pointer_chase": """
         ap_uint<64> m[256];

@@ -39,6 +39,7 @@ class _Module:
         self.wires: dict[tuple[str, int, int], list[str]] = {}  # by loop and stage, or segment and step
         self.registers: list[str] = []
         self.clocked: list[str] = []
+        self.bypasses: list[tuple[Memory, Loop, str, str, str]] = []
         self.states: list[Node] = []  # whose assignments are still to be written: they may use any wire
 
     # ------------------------------------------------------------------------------------------------- values
@@ -141,10 +142,24 @@ class _Module:
             register = self.names.unique(f"{memory.name}_q")
             self.registers.append(declare(memory.width, register))
             self.clocked.append(f"{register} <= {element};")
-            element = register
+            element = self._or_just_stored(memory, loop, register, address)
         if memory.width < node.width:
             element = f"{{{constant(node.width - memory.width, 0)}, {element}}}"
         self.wires.setdefault(key, []).append(_assign(node, name, element))
+
+    def _or_just_stored(self, memory: Memory, loop: Loop, register: str, address: str) -> str:
+        """What a block RAM gave, unless the turn before stored to that place while it was being read."""
+        if not loop.of("store", memory.name):
+            return register
+        hit, stored = self.names.unique(f"{memory.name}_hit"), self.names.unique(f"{memory.name}_stored")
+        self.registers += [declare(1, hit), declare(memory.width, stored)]
+        self.bypasses.append((memory, loop, hit, stored, address))
+        return f"({hit} ? {stored} : {register})"
+
+    def _bypass(self, memory: Memory, loop: Loop, hit: str, stored: str, address: str) -> list[str]:
+        (store,) = loop.of("store", memory.name)
+        when, written, data = self._store(store, loop)
+        return [f"{hit} <= ({when}) && ({written} == {address});", f"{stored} <= {data};"]
 
     # ------------------------------------------------------------------------------------------------ control
 
@@ -266,20 +281,21 @@ class _Module:
 
     def _stores(self, memory: Memory) -> list[str]:
         """One write port if no loop stores twice in a turn; else a port for each store, in order."""
-        stores: list[tuple[str, str, str]] = []  # when, address, data
-        for loop in self.process.loops:
-            for effect in loop.of("store", memory.name):
-                assert effect.address is not None
-                valid = self._valid(loop, effect.stage)
-                predicate = self.inside(effect.predicate, loop, effect.stage)
-                when = valid if predicate == _TRUE else f"{valid} && {predicate}"
-                stores.append((when, self.inside(effect.address, loop, effect.stage), self._data(effect, loop)))
+        stores = [self._store(effect, loop) for loop in self.process.loops for effect in loop.of("store", memory.name)]
         if any(len(loop.of("store", memory.name)) > 1 for loop in self.process.loops) or len(stores) < 2:
             return [f"if ({when}) {memory.name}[{address}] <= {data};" for when, address, data in stores]
         enable = " || ".join(f"({when})" for when, _, _ in stores)
         address = _first_of([(when, address) for when, address, _ in stores])
         data = _first_of([(when, data) for when, _, data in stores])
         return [f"if ({enable}) {memory.name}[{address}] <= {data};"]
+
+    def _store(self, effect: Effect, loop: Loop) -> tuple[str, str, str]:
+        """When it stores, where, what."""
+        assert effect.address is not None
+        valid = self._valid(loop, effect.stage)
+        predicate = self.inside(effect.predicate, loop, effect.stage)
+        when = valid if predicate == _TRUE else f"{valid} && {predicate}"
+        return when, self.inside(effect.address, loop, effect.stage), self._data(effect, loop)
 
     def _either(self, predicates: list[str]) -> str:
         predicates = list(dict.fromkeys(predicates))
@@ -314,6 +330,8 @@ class _Module:
         stores = {memory: self._stores(memory) for memory in process.memories.values()}
         bursts = self._bursts()
         machine = self._state_machine()
+        for bypass in self.bypasses:
+            self.clocked += self._bypass(*bypass)
         while self.states:
             self.clocked.append(self._update(self.states.pop(0)))
         memories = []
