@@ -10,11 +10,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from .errors import RuleError, ToolError, located
+from .errors import INSTALL, RuleError, ToolError, located
 from .pragmas import Pragmas, read_pragmas
 
 HEADERS = Path(__file__).resolve().parent / "include"
-INSTALL = "pip install ziglang==0.17.1 llvmlite==0.50.0"
 
 # The target is fixed so that the IR, and with it the RTL, does not depend on the machine.
 _FLAGS = [
@@ -45,8 +44,8 @@ _DIAGNOSTIC = re.compile(r"^(?P<file>.+?):(?P<line>\d+):\d+: (?P<kind>fatal erro
 
 def compile_cpp(source: Path, include: Sequence[Path] = (), define: Sequence[str] = ()) -> tuple[str, Pragmas]:
     """The source's LLVM IR, not optimised, and its pragmas. Raises RuleError for errors in the source."""
-    common = [f"-I{source.parent}", *(f"-I{path}" for path in include)]
-    common = ["-isystem", str(HEADERS), *common, *(f"-D{name}" for name in define), "-D__HLS2RTL__"]
+    folders = [HEADERS, source.parent, *include]  # the flow's ap_int.h before any other
+    common = [*(f"-I{folder}" for folder in folders), *(f"-D{name}" for name in define), "-D__HLS2RTL__"]
     preprocessed = _clang([*_FLAGS, *common, "-E", str(source)], None, source)
     pragmas = read_pragmas(preprocessed)
     return _clang([*_FLAGS, "-S", "-emit-llvm", "-x", "c++"], pragmas.text, source), pragmas

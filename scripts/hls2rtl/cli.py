@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import __version__
-from .errors import RULES, RuleError, ToolError
-from .flow import DEFAULT_CLOCK_NS, Result, compile_kernel, library
-from .report import as_text
+from .delays import DEFAULT_CLOCK_NS
+from .errors import INSTALL, RULES, RuleError, ToolError
 
 _DESCRIPTION = """\
 Compiles a kernel in Vitis-style HLS C++ to SystemVerilog, with open tools only.
@@ -47,8 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not 1.0 <= options.clock <= 100.0:
         return _failed(options.json, 2, "usage", f"the clock period is 1 to 100 ns, not {options.clock:g}")
     try:
+        from .flow import compile_kernel  # needs llvmlite
+    except ModuleNotFoundError as error:
+        return _failed(options.json, 3, "tool", f"{error.name} is missing: {INSTALL}")
+    try:
         result = compile_kernel(options.source, options.top, options.clock, options.include, options.define)
-        _write(result, options.output)
+        result.write(options.output)
     except RuleError as error:
         return _refused(options.json, error)
     except ToolError as error:
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         print(json.dumps(result.report, indent=1))
     elif not options.quiet:
-        print(as_text(result.report), end="")
+        print(result.text, end="")
     return 0
 
 
@@ -83,13 +86,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rules", action="store_true", help="print the rules of the language, and stop")
     parser.add_argument("--version", action="version", version=f"hls2rtl {__version__}")
     return parser
-
-
-def _write(result: Result, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{result.design.top}.sv").write_text(f"{library()}\n{result.verilog}")
-    (folder / "report.json").write_text(json.dumps(result.report, indent=1) + "\n")
-    (folder / "report.txt").write_text(as_text(result.report))
 
 
 def _print_rules(as_json: bool) -> None:

@@ -9,6 +9,8 @@ import math
 
 from .graph import Node
 
+DEFAULT_CLOCK_NS = 3.33  # 300 MHz
+
 LUT = 0.25  # one level of logic with its wire
 DSP = 1.9  # a product that fits one DSP slice
 BLOCK_RAM = 1.35  # clock to data, and a choice between that and what was written a clock before

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+INSTALL = "pip install ziglang==0.17.1 llvmlite==0.50.0"
+
 RULES: dict[str, str] = {
     "c++": "the source is C++14 that clang accepts",
     "pragma": "pragmas are PIPELINE (II=1), UNROLL (whole), DATAFLOW, STREAM, INTERFACE, and hints that change nothing",

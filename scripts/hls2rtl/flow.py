@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,30 +13,41 @@ from . import check, ir, passes
 from .build import add_unused, build_process
 from .bursts import find_bursts
 from .clang import compile_cpp
-from .delays import SHARE
+from .delays import DEFAULT_CLOCK_NS, SHARE
 from .design import Design, find_processes, read_design
 from .lookahead import add_flags
 from .memories import choose_memories, warn_of_large
 from .process import Process
-from .report import report
+from .report import as_text, report
 from .schedule import budget_of, schedule_process
 from .verilog.control import control_module
 from .verilog.dataflow import dataflow_module, module_name
 from .verilog.kernel import kernel_module
 from .verilog.process import process_module
 
-DEFAULT_CLOCK_NS = 3.33  # 300 MHz
 _RECURSION = 10_000  # a long chain of selects is walked from its end
 _LIBRARY = ("hls2rtl_fifo", "hls2rtl_axi_read", "hls2rtl_axi_write")
 
 
 @dataclass
 class Result:
-    """design: the kernel as objects; verilog: its text; report: what report.json holds."""
+    """design: the kernel as objects; verilog: its own modules; report: what report.json holds."""
 
     design: Design
     verilog: str
     report: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The report for reading."""
+        return as_text(self.report)
+
+    def write(self, folder: Path) -> None:
+        """NAME.sv with all modules, report.json and report.txt."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{self.design.top}.sv").write_text(f"{library()}\n{self.verilog}")
+        (folder / "report.json").write_text(json.dumps(self.report, indent=1) + "\n")
+        (folder / "report.txt").write_text(self.text)
 
 
 def compile_kernel(

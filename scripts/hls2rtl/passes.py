@@ -9,7 +9,7 @@ from __future__ import annotations
 import llvmlite  # type: ignore[import-untyped]
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
-from .errors import ToolError
+from .errors import INSTALL, ToolError
 
 LLVM_MAJOR = 22
 
@@ -30,7 +30,7 @@ def _initialize() -> None:
         return
     if llvm.llvm_version_info[0] != LLVM_MAJOR:
         found = ".".join(map(str, llvm.llvm_version_info))
-        raise ToolError(f"LLVM {LLVM_MAJOR} is needed, llvmlite has {found}: pip install llvmlite==0.50.0")
+        raise ToolError(f"LLVM {LLVM_MAJOR} is needed, llvmlite has {found}: {INSTALL}")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for option in _OPTIONS:

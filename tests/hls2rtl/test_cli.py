@@ -13,6 +13,7 @@ from hls2rtl import passes
 from hls2rtl.cli import main
 from hls2rtl.errors import RULES, ToolError
 
+_SCRIPTS = Path(__file__).parents[2] / "scripts"
 _WIDEN = Path(__file__).parent / "widen.cpp"
 
 
@@ -51,9 +52,8 @@ def test_the_same_source_gives_the_same_verilog_anywhere(tmp_path: Path, monkeyp
 
 
 def test_as_a_module(tmp_path: Path) -> None:
-    scripts = Path(__file__).parents[2] / "scripts"
     command = [sys.executable, "-m", "hls2rtl", str(_WIDEN), "--top", "widen", "--output", str(tmp_path), "--json"]
-    environment = os.environ | {"PYTHONPATH": str(scripts)}
+    environment = os.environ | {"PYTHONPATH": str(_SCRIPTS)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert json.loads(done.stdout)["top"] == "widen"
 
@@ -100,10 +100,21 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("package", ["llvmlite", "ziglang"])
+def test_a_missing_package_is_one_line(package: str, tmp_path: Path) -> None:
+    arguments = [str(_WIDEN), "--top", "widen", "--output", str(tmp_path)]
+    hide = f"import sys; sys.modules['{package}'] = None; from hls2rtl.cli import main; sys.exit(main({arguments}))"
+    environment = os.environ | {"PYTHONPATH": str(_SCRIPTS)}
+    done = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert "is missing: pip install ziglang==" in done.stderr
+
+
 def test_another_llvm_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "LLVM_MAJOR", 7)
     monkeypatch.setattr(passes, "_ready", False)
-    with pytest.raises(ToolError, match=r"LLVM 7 is needed.*pip install llvmlite"):
+    with pytest.raises(ToolError, match=r"LLVM 7 is needed.*pip install"):
         passes.parse("")
 
 

@@ -11,6 +11,7 @@
 // Bare _BitInt values are never passed to or returned from a function: the calling convention would cut those of 65 to
 // 128 bits into two registers, and LLVM would see two integers instead of one.
 #pragma once
+#pragma GCC system_header  // its warnings are not the user's
 
 namespace hls2rtl {
 

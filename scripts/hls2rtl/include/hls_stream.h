@@ -1,6 +1,7 @@
 // hls::stream for the RTL flow. A stream is one volatile cell and every access to it is one transfer of a FIFO:
 // a volatile load is a blocking read, a volatile store is a blocking write. The depth is carried by the type.
 #pragma once
+#pragma GCC system_header  // its warnings are not the user's
 #include "ap_int.h"
 
 namespace hls {
