@@ -3,8 +3,9 @@
     python -m tb [--suite core|full] [--rtl open|vitis|FOLDER] [--waves] [--filter REGEX] [MODULE …]
 
 Prints a line for every test and, at the end, failures and functional coverage; exits with 1 unless all is as it should
-be, with 2 when a tool or the RTL is missing. build/reports gets cosim.json and coverage.json, build/cosim the logs and
-waveforms. The environment variables SUITE, RTL and WAVES=1 stand for the options; SEED is that of the random tests.
+be, with 2 when a tool or the RTL is missing. build/cosim gets the logs and waveforms and, when all modules were run,
+build/reports gets cosim.json and coverage.json. The environment variables SUITE, RTL and WAVES=1 stand for the options;
+SEED is that of the random tests.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ import sys
 import time
 from pathlib import Path
 
-from hillinfer.csd.native import find_library
-from hillinfer.errors import DeviceError
 from tb.coverage import Coverage
+from tb.mutants import MUTANTS, simulate_mutant
 from tb.rtl import Rtl, RtlError, find_rtl, make_open_rtl
 from tb.simulate import Result, build_simulator, simulate
 
@@ -69,24 +69,29 @@ def _run(options: argparse.Namespace) -> int:
         modules.remove("real_keys")
         print(f"skipped    real_keys: {skipped}", flush=True)
 
-    try:
-        print(f"native     {_shown(find_library())}", flush=True)
-    except DeviceError as error:
-        raise RtlError(str(error)) from None
+    native = _native()
+    print(f"native     {_shown(native)}", flush=True)
     work = BUILD / "cosim" / options.suite
-    environment = {"QK_SUITE": options.suite, "QK_KEYS": str(keys)}
+    environment = {"QK_SUITE": options.suite, "QK_KEYS": str(keys), "HILLINFER_NATIVE": str(native)}
     names = [f"tb.qk_score.test_{name}" for name in modules]
     results = simulate(simulator, names, work, environment, _report, options.filter)
+    whole = not options.modules and not options.filter
+    if whole and options.suite == "full" and options.rtl == "open":
+        for name in MUTANTS:
+            mutant = simulate_mutant(name, ROOT / "hls", BUILD / "sim", BUILD / "cosim" / "mutants" / name, environment)
+            _report(mutant)
+            results.append(mutant)
     failed = [result for result in results if result.error]
     for result in failed:
         print(f"\nFAILED {result.module} {result.name}\n{result.error}")
 
     coverage = Coverage.total(work / name / "coverage.json" for name in names)
-    empty = [] if options.modules or options.filter else coverage.empty(without="real" if skipped else "")
+    empty = coverage.empty(without="real" if skipped else "") if whole else []
     print(f"\n{coverage.table()}")
-    coverage.save(BUILD / "reports" / "coverage.json")
     seconds = time.monotonic() - began
-    _save(options, results, empty, skipped, seconds)
+    if whole:
+        coverage.save(BUILD / "reports" / "coverage.json")
+        _save(options, results, empty, skipped, seconds)
     print(f"\n{len(results) - len(failed)} of {len(results)} tests passed, {len(empty)} bins empty, {seconds:.0f} s")
     return 1 if failed or empty or not results else 0
 
@@ -95,6 +100,15 @@ def _rtl(where: str) -> Rtl:
     if where == "open":
         return make_open_rtl(ROOT, BUILD / "rtl")
     return find_rtl(BUILD / "vitis" / "hls" if where == "vitis" else Path(where))
+
+
+def _native() -> Path:
+    """The library made of the kernel as it is, not one that was installed when the kernel was another."""
+    library = BUILD / "native" / "libqk_score.so"
+    sources = [*ROOT.glob("hls/**/*.h"), *ROOT.glob("hls/*.cpp")]
+    if not library.exists() or library.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+        raise RtlError(f"{_shown(library)} is missing or older than the kernel: make csim")
+    return library
 
 
 def _capture(keys: Path) -> str:
@@ -109,7 +123,7 @@ def _capture(keys: Path) -> str:
 
 
 def _report(result: Result) -> None:
-    name = f"{result.module.removeprefix('tb.qk_score.test_')}.{result.name}"
+    name = f"{result.module.removeprefix('tb.').removeprefix('qk_score.test_')}.{result.name}"
     print(f"{'FAILED' if result.error else 'passed'}     {name}  {result.seconds:.1f} s", flush=True)
 
 

@@ -56,16 +56,23 @@ class Rtl:
     registers: Path
 
 
+def run_hls2rtl(source: Path, folder: Path) -> None:
+    """Compile the kernel's C++ to Verilog in ``folder``; RtlError with what hls2rtl said when it refuses."""
+    scripts = Path(__file__).resolve().parents[1] / "scripts"
+    command = [sys.executable, "-m", "hls2rtl", str(source), "--top", TOP, "--output", str(folder)]
+    environment = os.environ | {"PYTHONPATH": str(scripts)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RtlError(f"hls2rtl refused the kernel:\n{done.stderr or done.stdout}".rstrip())
+
+
 def make_open_rtl(root: Path, folder: Path) -> Rtl:
     """The open flow's RTL in ``folder``, made again when the kernel or the flow has changed since."""
     made = folder / f"{TOP}.sv"
-    inputs = [*root.glob("hls/**/*.h"), *root.glob("hls/*.cpp"), *root.glob("scripts/hls2rtl/**/*.py")]
+    inputs = [*root.glob("hls/**/*.h"), *root.glob("hls/*.cpp"), *root.glob("scripts/hls2rtl/**/*.*v")]
+    inputs += root.glob("scripts/hls2rtl/**/*.py")
     if not made.exists() or made.stat().st_mtime < max(path.stat().st_mtime for path in inputs):
-        command = [sys.executable, "-m", "hls2rtl", f"hls/{TOP}.cpp", "--top", TOP, "--output", str(folder)]
-        environment = os.environ | {"PYTHONPATH": str(root / "scripts")}
-        done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RtlError(f"hls2rtl refused the kernel:\n{done.stderr or done.stdout}".rstrip())
+        run_hls2rtl(root / "hls" / f"{TOP}.cpp", folder)
     return find_rtl(folder)
 
 

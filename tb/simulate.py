@@ -98,6 +98,7 @@ def _run(
             results_xml=str(xml),
             log_file=log,
             waves=simulator.waves,
+            plusargs=["+verilator+rand+reset+2", "+verilator+seed+1"],  # registers begin with noise, as in hardware
             test_filter=test_filter,
             extra_env={**environment, REGISTERS_VARIABLE: str(simulator.rtl.registers.resolve())},
         )
