@@ -19,7 +19,7 @@ from tests.hls import builds
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def testbench(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_tb(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run it on the core suite; its lines go to the terminal as they come (pytest -s)."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     environment |= {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "host")]), "SUITE": "core"}
@@ -33,7 +33,7 @@ def report() -> dict[str, Any]:
     builds.by_cmake(ROOT / "build" / "native").touch()  # newer than the kernel, changed or not
     path = ROOT / "build" / "reports" / "cosim.json"
     path.unlink(missing_ok=True)
-    done = testbench("--rtl", "open")
+    done = run_tb("--rtl", "open")
     assert path.exists(), f"the testbench did not run: {done.stderr.strip()}"
     found: dict[str, Any] = json.loads(path.read_text())
     return found
@@ -64,12 +64,12 @@ def test_the_same_testbench_takes_a_vitis_solution(report: dict[str, Any], tmp_p
     (driver / "xqk_score_hw.h").write_text(
         "".join(f"#define XQK_SCORE_CONTROL_ADDR_{name.upper()}_DATA {registers[name]:#x}\n" for name in ARGUMENTS)
     )
-    done = testbench("--rtl", tmp_path, "errors", "filter", "--filter", "thresholds|memory_errors")
+    done = run_tb("--rtl", tmp_path, "errors", "filter", "--filter", "thresholds|memory_errors")
     assert done.returncode == 0, done.stderr
 
 
 def test_rtl_that_is_missing_is_said_in_one_line(tmp_path: Path) -> None:
-    done = testbench("--rtl", tmp_path)
+    done = run_tb("--rtl", tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         f"tb: {tmp_path} holds no Verilog of qk_score; make rtl writes that of the open flow"
