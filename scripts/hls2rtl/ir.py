@@ -48,7 +48,7 @@ class Argument:
     by_value: bool = False  # a struct passed by value
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Block:
     name: str
     instructions: list[Instruction] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Block:
         return self.instructions[-1]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Instruction:
     opcode: str
     name: str

@@ -78,11 +78,16 @@ def find_regions(function: Function, lines: DebugLines) -> Regions:
     """Raises RuleError for nested loops, loops without PIPELINE, and loops that never end."""
     order = _reverse_postorder(function.blocks[0])
     position = {block: index for index, block in enumerate(order)}
+    dominators = _dominators(order)
     loops: list[LoopBlocks] = []
     loop_of: dict[Block, LoopBlocks] = {}
-    headers = [b for b in order if any(p in position and position[p] >= position[b] for p in b.predecessors)]
-    for header in headers:
-        back = [p for p in header.predecessors if p in position and position[p] >= position[header]]
+    for header in order:
+        back = [source for source in header.predecessors if position[source] >= position[header]]
+        if not back:
+            continue
+        if any(header not in dominators[source] for source in back):
+            at = next((lines.loop(source.terminator.text) for source in back), None) or header.terminator.location
+            raise RuleError("loop", "control jumps into the middle of this loop", at)
         members, work = {header}, list(back)
         while work:
             block = work.pop()
@@ -110,6 +115,20 @@ def find_regions(function: Function, lines: DebugLines) -> Regions:
     bodies = {loop: _region(loop.header, loop.blocks, {}, loop.header) for loop in loops}
     loops.sort(key=outer.units.index)
     return Regions(outer, loops, bodies)
+
+
+def _dominators(order: list[Block]) -> dict[Block, set[Block]]:
+    """For each block, those that every way to it passes."""
+    found = {block: set(order) for block in order}
+    found[order[0]] = {order[0]}
+    changed = True
+    while changed:
+        changed = False
+        for block in order[1:]:
+            passed = {block} | set.intersection(*(found[source] for source in block.predecessors))
+            changed = changed or passed != found[block]
+            found[block] = passed
+    return found
 
 
 def _nested(at: Location | None, unrolled: bool) -> RuleError:

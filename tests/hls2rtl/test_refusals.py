@@ -130,6 +130,13 @@ _PROGRAMS: dict[str, tuple[str, str]] = {
     ),
     "loop without a pragma": ("loop", _loop_in_work("for (unsigned i = 0; i < n; i++) { // here", _COPY)),
     "loop without an end": ("loop", _loop_in_work("while (true) { // here", f"#pragma HLS PIPELINE\n{_COPY}")),
+    "jump into a loop": (
+        "loop",
+        _program(
+            work="void work(words_t &s, words_t &t, unsigned n) {\n unsigned i = 0; if (n & 4u) goto inside;\n"
+            "for (; i < n; i++) { // here\n#pragma HLS PIPELINE\n t.write(s.read());\n inside: i = i ^ 1u; }\n}"
+        ),
+    ),
     "pipeline with II=2": ("pragma", _in_work("#pragma HLS PIPELINE II=2 // here\n" + _COPY).replace("II=1\n#", "\n#")),
     "unroll by a factor": (
         "pragma",
