@@ -7,18 +7,19 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from . import ir
-from .errors import Location, RuleError
+from .errors import RuleError
 from .graph import Graph, Node
 from .intrinsics import NO_HARDWARE, intrinsic
 from .ir import Block, Instruction
 from .pointers import Arrays, Choice, Pointer, steps, targets
+from .pragmas import Pragmas
 from .process import Effect, EffectKind, Loop, Process
 from .regions import LoopBlocks, Region, Regions, Unit, find_regions
 
 
-def build_process(function: ir.Function, types: ir.Types, lines: ir.DebugLines, labels: dict[Location, str]) -> Process:
+def build_process(function: ir.Function, types: ir.Types, lines: ir.DebugLines, pragmas: Pragmas) -> Process:
     """Raises RuleError where the function leaves the language."""
-    return _Builder(function, types, lines, labels).build()
+    return _Builder(function, types, lines, pragmas).build()
 
 
 def add_unused(process: Process, uses: dict[str, dict[Literal["read", "write"], int]]) -> None:
@@ -31,11 +32,9 @@ def add_unused(process: Process, uses: dict[str, dict[Literal["read", "write"], 
 
 
 class _Builder:
-    def __init__(
-        self, function: ir.Function, types: ir.Types, lines: ir.DebugLines, labels: dict[Location, str]
-    ) -> None:
-        self.function, self.types, self.labels = function, types, labels
-        self.regions: Regions = find_regions(function, lines)
+    def __init__(self, function: ir.Function, types: ir.Types, lines: ir.DebugLines, pragmas: Pragmas) -> None:
+        self.function, self.types, self.labels = function, types, pragmas.loop_labels
+        self.regions: Regions = find_regions(function, lines, pragmas.pipelined)
         self.graph = Graph()
         self.process = Process(function.short_name, function.name, function.location, self.graph)
         self.values: dict[ir.Value, Node] = {}
@@ -273,7 +272,7 @@ class _Builder:
     def _pointer(self, value: ir.Value, at: Instruction) -> Pointer | Choice:
         if isinstance(value, ir.Global):
             what = "constant table" if value.constant else "global or static variable"
-            raise self._error("global", f"{ir.short_name(value.name)} is a {what}", at)
+            raise self._error("global", f"{ir.variable_name(value.name)} is a {what}", at)
         if value not in self.pointers:
             raise self._error("pointer", "a pointer is computed, cast or null", at)
         return self.pointers[value]

@@ -85,7 +85,7 @@ def compile_kernels(
     for top in tops:
         processes: dict[str, Process] = {}
         for symbol in wanted[top]:
-            process = build_process(module.functions[symbol], module.types, lines, pragmas.loop_labels)
+            process = build_process(module.functions[symbol], module.types, lines, pragmas)
             add_unused(process, check.stream_uses(inlined.functions[symbol]))
             find_bursts(process)
             add_flags(process, budget)

@@ -21,8 +21,11 @@ def intrinsic(g: Graph, name: str, args: list[Node]) -> Node | None:
             return g.select(g.compare("slt", a, zero), g.sub(zero, a), a)
         case "usub.sat":
             return g.select(g.compare("ult", a, b), g.const(a.width, 0), g.sub(a, b))
-        case "fshl" | "fshr" if b.is_const():
-            return _funnel(g, name, a, args[1], b.value % a.width)
+        case "uadd.sat":
+            total = g.add(g.zext(a, a.width + 1), g.zext(b, a.width + 1))
+            return g.select(g.bits(total, a.width, 1), g.const(a.width, -1), g.bits(total, 0, a.width))
+        case "fshl" | "fshr" if b.is_const() or a.width & (a.width - 1) == 0:
+            return _funnel(g, name, a, args[1], b)
         case "bswap":
             return g.concat([g.bits(a, low, 8) for low in range(0, a.width, 8)])
         case "bitreverse":
@@ -32,11 +35,18 @@ def intrinsic(g: Graph, name: str, args: list[Node]) -> Node | None:
     return None
 
 
-def _funnel(g: Graph, name: str, high: Node, low: Node, by: int) -> Node:
-    """Both words side by side, shifted; a rotation if they are the same."""
-    if by == 0:
-        return high if name == "fshl" else low
-    return g.bits(g.concat([high, low]), high.width - by if name == "fshl" else by, high.width)
+def _funnel(g: Graph, name: str, high: Node, low: Node, by: Node) -> Node:
+    """Both words side by side, shifted by less than a word; a rotation if they are the same."""
+    width, both = high.width, g.concat([high, low])
+    amount = g.const(2 * width, by.value % width) if by.is_const() else g.zext(_low_bits(g, by, width), 2 * width)
+    if name == "fshl":
+        return g.bits(g.shift("shl", both, amount), width, width)
+    return g.bits(g.shift("lshr", both, amount), 0, width)
+
+
+def _low_bits(g: Graph, by: Node, width: int) -> Node:
+    """An amount modulo a width that is a power of two."""
+    return g.bits(by, 0, max(1, (width - 1).bit_length()))
 
 
 def _count_ones(g: Graph, a: Node) -> Node:

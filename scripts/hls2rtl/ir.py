@@ -236,6 +236,11 @@ def short_name(symbol: str) -> str:
     return name
 
 
+def variable_name(symbol: str) -> str:
+    """A global's name in the source; clang calls the values of a constant local array __const.FUNCTION.NAME."""
+    return symbol.rsplit(".", 1)[-1] if symbol.startswith("__const.") else short_name(symbol)
+
+
 class DebugLines:
     """Which source line an instruction stands for: the innermost one that is not in the flow's own headers."""
 

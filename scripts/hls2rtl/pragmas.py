@@ -58,6 +58,7 @@ class Pragmas:
 
     text: str = ""
     loop_labels: dict[Location, str] = field(default_factory=dict)
+    pipelined: list[tuple[Location, int]] = field(default_factory=list)  # where each loop begins; its last line
     stream_depths: dict[tuple[str, str], tuple[int, Location]] = field(default_factory=dict)  # by function, variable
     interfaces: dict[str, list[Interface]] = field(default_factory=dict)  # by function
     dataflow: set[str] = field(default_factory=set)
@@ -68,6 +69,7 @@ class _Scope:
     """A pair of braces. name: of a function; keyword: of a loop."""
 
     offset: int
+    at: Location
     name: str = ""
     keyword: str = ""
     kind: LoopKind | None = None
@@ -117,7 +119,7 @@ class _Scanner:
     def _word(self, word: str, offset: int) -> None:
         if word in ("for", "while", "do") and not (word == "while" and self.closed_do):
             inside = any(scope.kind == "pipeline" for scope in self.scopes)
-            self.loop = _Scope(offset, keyword=word, kind="unroll" if inside else None)
+            self.loop = _Scope(offset, self.at, keyword=word, kind="unroll" if inside else None)
             if self.label and self.last == ":":
                 self.found.loop_labels[self.at] = self.label
         self.last = self.word = word
@@ -140,7 +142,7 @@ class _Scanner:
         """A brace or semicolon outside of parentheses."""
         if symbol == "{":
             function = self.last == ")" and not self._function()
-            self.scopes.append(self.loop or _Scope(offset, name=self.called if function else ""))
+            self.scopes.append(self.loop or _Scope(offset, self.at, name=self.called if function else ""))
             self.loop = None
         elif symbol == "}" and self.scopes:
             self._end(self.scopes.pop())
@@ -151,6 +153,8 @@ class _Scanner:
     def _end(self, scope: _Scope) -> None:
         if scope.kind:
             self.hints[scope.offset] = scope.kind
+        if scope.kind == "pipeline":
+            self.found.pipelined.append((scope.at, self.at.line))
         self.closed_do = scope.keyword == "do"
 
     def _function(self) -> str:

@@ -74,8 +74,11 @@ class Regions:
     bodies: dict[LoopBlocks, Region]
 
 
-def find_regions(function: Function, lines: DebugLines) -> Regions:
-    """Raises RuleError for nested loops, loops without PIPELINE, and loops that never end."""
+def find_regions(function: Function, lines: DebugLines, pipelined: list[tuple[Location, int]]) -> Regions:
+    """Raises RuleError for nested loops, loops without PIPELINE, and loops that never end.
+
+    pipelined: where the source has pipelined loops, with the last line of each.
+    """
     order = _reverse_postorder(function.blocks[0])
     position = {block: index for index, block in enumerate(order)}
     dominators = _dominators(order)
@@ -94,8 +97,8 @@ def find_regions(function: Function, lines: DebugLines) -> Regions:
             if block not in members:
                 members.add(block)
                 work += block.predecessors
-        at = next((lines.loop(b.terminator.text) for b in back), None) or header.terminator.location
-        marked = any(lines.pipelined(b.terminator.text) for b in back)
+        at = next((lines.loop(b.terminator.text) for b in back), None) or _pipelined_at(members, pipelined)
+        marked = any(lines.pipelined(b.terminator.text) for b in back) or _pipelined_at(members, pipelined)
         if any(block in loop_of for block in members):
             raise _nested(at, any(lines.unrolled(b.terminator.text) for b in back))
         if any(lines.unrolled(b.terminator.text) for b in back):
@@ -115,6 +118,15 @@ def find_regions(function: Function, lines: DebugLines) -> Regions:
     bodies = {loop: _region(loop.header, loop.blocks, {}, loop.header) for loop in loops}
     loops.sort(key=outer.units.index)
     return Regions(outer, loops, bodies)
+
+
+def _pipelined_at(members: set[Block], pipelined: list[tuple[Location, int]]) -> Location | None:
+    """The source's loop that these blocks come from. LLVM drops a loop's mark where it joins branches."""
+    lines = [i.location for block in members for i in block.instructions if i.location]
+    for at, last in sorted(pipelined, key=lambda loop: loop[1] - loop[0].line):
+        if any(line.file == at.file and at.line <= line.line <= last for line in lines):
+            return at
+    return None
 
 
 def _dominators(order: list[Block]) -> dict[Block, set[Block]]:

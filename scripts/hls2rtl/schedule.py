@@ -193,9 +193,9 @@ class _LoopScheduler:
             times = self._times(group, members, stage)
         longest = max(times.values())
         if longest > self.budget:
-            what = "recurrence" if len(group) > 1 else "operation"
+            what = "a recurrence" if len(group) > 1 else "an operation"
             self.process.warnings.append(
-                f"{self.loop.name}: a {what} takes {longest:.2f} ns (estimate), more than {self.budget:.2f}"
+                f"{self.loop.name}: {what} takes {longest:.2f} ns (estimate), more than {self.budget:.2f}"
             )
         for item in group:
             self.at[item] = (stage, times[item])

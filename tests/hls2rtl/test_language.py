@@ -259,6 +259,29 @@ _BODIES = {
         #pragma HLS PIPELINE II=1
           out.write(in.read());
         }""",
+    # The end is in the data: LLVM joins the branches at the end of the loop and drops its mark.
+    "until_a_value_comes": """
+        unsigned left = n;
+        if (n != 0u) {
+          while (true) {
+        #pragma HLS PIPELINE II=1
+            const ap_uint<64> x = in.read(); out.write(x); left--;
+            if (x == ap_uint<64>(0) || left == 0u) break;
+          }
+        }
+        while (left != 0u) {
+        #pragma HLS PIPELINE II=1
+          out.write(~in.read()); left--;
+        }""",
+    # Rotations by a variable, saturating sums.
+    "rotations": """
+        for (unsigned i = 0; i < n; i++) {
+        #pragma HLS PIPELINE II=1
+          const ap_uint<64> x = in.read(); const unsigned u = ap_uint<32>(x.range(31, 0)).to_uint(), k = u & 31u;
+          const unsigned v = ap_uint<32>(x.range(63, 32)).to_uint(); const unsigned sum = u + v;
+          const unsigned left = v << k | v >> ((32u - k) & 31u), right = v >> k | v << ((32u - k) & 31u);
+          out.write(ap_uint<64>(left) ^ (ap_uint<64>(right) << 32) ^ ap_uint<64>(sum < u ? ~0u : sum));
+        }""",
     # A loop that is left to two places: which one is known in its last turn.
     "return_from_a_loop": """
         ap_uint<64> x = 0;

@@ -6,7 +6,7 @@
 module hls2rtl_axi_write #(
   parameter int WIDTH = 512,
   parameter int DEPTH = 64,   // beats waiting, a power of two
-  parameter int BURST = 32,   // beats, at most 256 and DEPTH
+  parameter int BURST = 16,   // beats, at most 256 and DEPTH: more would make the first of them wait
   parameter int FLUSH = 16
 ) (
   input  logic               clock,
@@ -48,11 +48,12 @@ module hls2rtl_axi_write #(
 
   wire [12:0] to_boundary = (13'd4096 - {1'b0, address[11:0]}) >> BYTE_BITS;
   wire [12:0] room  = to_boundary > 13'(BURST) ? 13'(BURST) : to_boundary;
+  wire sent  = wvalid & wready;
   wire whole = 13'(waiting) >= full;
   wire flush = waiting != 0 & quiet == FLUSH[$bits(quiet)-1:0];
-  wire start = measured & left != 0 & ~awvalid & (open == 0) & (whole | flush);
+  wire free  = open == 0 | (open == 1 & sent);
+  wire start = measured & left != 0 & ~awvalid & free & (whole | flush);
   wire [12:0] burst = whole ? full : 13'(waiting);
-  wire sent  = wvalid & wready;
 
   assign wvalid = out_valid & open != 0;
   assign wlast  = open == 9'd1;
