@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,6 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(options.json, 3, "tool", str(error))
     except OSError as error:
         return _failed(options.json, 3, "file", f"{error.filename}: {error.strerror}")
+    except Exception as error:
+        if os.environ.get("HLS2RTL_TRACEBACK"):
+            raise
+        message = f"a defect of hls2rtl, {type(error).__name__}: {error}; HLS2RTL_TRACEBACK=1 shows where"
+        return _failed(options.json, 3, "defect", message)
     if options.json:
         print(json.dumps(result.report, indent=1))
     elif not options.quiet:

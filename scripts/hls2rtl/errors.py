@@ -10,7 +10,7 @@ INSTALL = "pip install ziglang==0.17.1 llvmlite==0.50.0"
 RULES: dict[str, str] = {
     "c++": "the source is C++14 that clang accepts",
     "pragma": "pragmas are PIPELINE (II=1), UNROLL (whole), DATAFLOW, STREAM, INTERFACE, and hints that change nothing",
-    "top": "the top declares streams and calls each process once, unconditionally, with its own arguments",
+    "top": "the top declares streams and calls processes, unconditionally and with its own arguments",
     "process": "a process is a non-static void function over streams, m_axi pointers and integers",
     "interface": "a pointer of the top has an m_axi bundle of its own; other arguments are 32- or 64-bit integers",
     "stream": "a stream has exactly one process that writes it and one that reads it",

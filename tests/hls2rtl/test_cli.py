@@ -111,6 +111,18 @@ def test_a_missing_package_is_one_line(package: str, tmp_path: Path) -> None:
     assert "is missing: pip install ziglang==" in done.stderr
 
 
+def test_a_defect_is_one_line_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(passes, "parse", lambda text: text[0:0].index("x"))
+    arguments = [str(_WIDEN), "--top", "widen", "--output", str(tmp_path)]
+    assert main(arguments) == 3
+    assert "HLS2RTL_TRACEBACK=1" in capsys.readouterr().err
+    monkeypatch.setenv("HLS2RTL_TRACEBACK", "1")
+    with pytest.raises(ValueError, match="substring"):
+        main(arguments)
+
+
 def test_another_llvm_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "LLVM_MAJOR", 7)
     monkeypatch.setattr(passes, "_ready", False)
