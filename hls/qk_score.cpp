@@ -21,12 +21,13 @@
 
 extern "C" void qk_score(const beat_t *query, const beat_t *keys, const beat_t *exps, beat_t *blocks, int n_tokens,
                          int first_token, int shape, int format, int min_score, int tag) {
-// Keys: bursts of 4 KiB, the most that AXI allows, and 32 of them in flight, which hides the latency of DDR. depth is
-// what co-simulation copies for each port, in beats.
+// Keys: bursts of 4 KiB, the most that AXI allows, and 16 of them in flight, 64 KiB: eight times what DDR's latency
+// asks for, in 16 block RAMs. depth is what co-simulation copies for each port, in beats.
 #pragma HLS INTERFACE m_axi port=query bundle=gmem0 depth=4096 max_read_burst_length=64 num_read_outstanding=4
-#pragma HLS INTERFACE m_axi port=keys bundle=gmem1 depth=4096 max_read_burst_length=64 num_read_outstanding=32
+#pragma HLS INTERFACE m_axi port=keys bundle=gmem1 depth=4096 max_read_burst_length=64 num_read_outstanding=16
 #pragma HLS INTERFACE m_axi port=exps bundle=gmem2 depth=4096 max_read_burst_length=16 num_read_outstanding=4
 #pragma HLS INTERFACE m_axi port=blocks bundle=gmem3 depth=4096 max_write_burst_length=64 num_write_outstanding=4
+#pragma HLS INTERFACE ap_ctrl_chain port=return
 #pragma HLS DATAFLOW
   hls::stream<beat_t> parameters("parameters"), queries("queries"), key_beats("key_beats");
   hls::stream<beat_t> exponent_beats("exponent_beats");

@@ -16,7 +16,9 @@ void expand_exponents(hls::stream<beat_t> &exponent_beats, hls::stream<exponent_
   const unsigned total = times_tokens(plan, plan.groups);
   const ap_uint<8> last_group = plan.groups - 1u;
   exponent_t memory[256];
-#pragma HLS DEPENDENCE variable=memory inter false
+  static_assert(kInRegisters + 1 == 9, "the distance of the DEPENDENCE pragma below");
+// What is read from memory was written at least a row of kInRegisters + 1 groups before.
+#pragma HLS DEPENDENCE variable=memory type=inter direction=RAW distance=9 dependent=true
   exponent_t registers[kInRegisters];
 #pragma HLS ARRAY_PARTITION variable=registers complete
 clear_registers:
