@@ -137,6 +137,11 @@ class TB:
         self._stall = "none"
         self._launch = "after reset"
 
+    @property
+    def is_open_flow(self) -> bool:
+        """Whether hls2rtl made the RTL: Vitis's has no register for AXI errors, and AXI masters of its own."""
+        return "axi_error" in self.registers
+
     # ------------------------------------------------------------------------------------------ surroundings
 
     def set_idle_generator(self, pauses: Pauses | None = None) -> None:

@@ -164,10 +164,13 @@ async def restarts_by_itself(dut: Any) -> None:
         tb.memory.write(buffers["blocks"].address, bytes(len(launch.expected)))
         await tb.acknowledge(AUTO_RESTART)
     await tb.control.write_dword(CONTROL, 0)
-    await tb.wait_done(launch)
-    await tb.acknowledge()
-    await ClockCycles(dut.ap_clk, 1000)
-    assert await tb.control.read_dword(CONTROL) & IDLE, "restarted after auto_restart was cleared"
+    for _ in range(4):  # those under way: one, or two where launches overlap
+        await ClockCycles(dut.ap_clk, 1000)
+        if await tb.control.read_dword(CONTROL) & IDLE:
+            break
+        await tb.acknowledge()
+    else:
+        raise AssertionError("restarted after auto_restart was cleared")
 
 
 @cocotb.test()

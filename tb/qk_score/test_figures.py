@@ -18,6 +18,7 @@ from tb.rtl import CLOCK_NS
 ROWS = {"many_beats": (8, 4, 128, 1.01), "one_beat": (1, 4, 0, 1.03), "two_passes": (2, 8, 128, 2.01)}
 # The casts have eight query slots: with them a second pass is never needed.
 RATES = [(fmt, rows) for fmt in Format for rows in ROWS if fmt.stored or rows != "two_passes"]
+# Asserted of the open flow's AXI masters; Vitis's add what they add, which is reported.
 FIXED = 400  # cycles of a launch that are not key beats
 LATENCY = 220  # cycles from the last key to the last trailer: read-ahead, pipeline, and the 65 beats of a block
 
@@ -40,7 +41,9 @@ async def cycles_per_beat(dut: Any, fmt: Format, rows: str) -> None:
     fixed = cycles[0] - rate * beats[0]
     dut._log.info("%s, %s: %.4f cycles per beat, %.0f per launch", fmt.name, rows, rate, fixed)
     assert rate <= goal, f"{rate:.4f} cycles per key beat, the goal is {goal}"
-    assert fixed <= FIXED, f"{fixed:.0f} cycles per launch apart from its key beats, the goal is {FIXED}"
+    assert fixed <= FIXED or not tb.is_open_flow, (
+        f"{fixed:.0f} cycles per launch apart from its key beats, the goal is {FIXED}"
+    )
 
 
 @cocotb.test()
@@ -64,7 +67,9 @@ async def last_key_to_last_trailer(dut: Any, fmt: Format) -> None:
         task.cancel()
     latency = (beats["blocks_w"] - beats["keys_r"]) / CLOCK_NS
     dut._log.info("%s: %.0f cycles from the last key to the last trailer", fmt.name, latency)
-    assert latency <= LATENCY, f"{latency:.0f} cycles from the last key to the last trailer, the limit is {LATENCY}"
+    assert latency <= LATENCY or not tb.is_open_flow, (
+        f"{latency:.0f} cycles from the last key to the last trailer, the limit is {LATENCY}"
+    )
 
 
 @cocotb.test()
