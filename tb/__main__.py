@@ -59,6 +59,7 @@ def _run(options: argparse.Namespace) -> int:
     began = time.monotonic()
     rtl = _rtl(options.rtl)
     print(f"rtl        {_shown(rtl.sources[0].parent)}", flush=True)
+    print("simulator  compiling takes a minute, unless it was compiled before …", flush=True)
     simulator = build_simulator(rtl, BUILD / "sim", options.waves)
     print(f"simulator  {_shown(simulator.folder)}, after {time.monotonic() - began:.0f} s", flush=True)
 
