@@ -45,7 +45,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--suite", choices=("core", "full"), default=suite, help="core: what the project's tests run")
     parser.add_argument("--rtl", default=rtl, help="open, vitis, or a folder that hls2rtl or Vitis HLS wrote")
     waves = os.environ.get("WAVES", "0") not in ("", "0")
-    parser.add_argument("--waves", action="store_true", default=waves, help="write build/cosim/…/dump.fst")
+    parser.add_argument("--waves", action="store_true", default=waves, help="write build/cosim/…/dump.vcd")
     parser.add_argument("--filter", help="only the tests whose names match this regular expression")
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=f"of {', '.join(MODULES)}; all unless named")
     options = parser.parse_args()

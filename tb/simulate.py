@@ -46,7 +46,7 @@ def build_simulator(rtl: Rtl, cache: Path, waves: bool) -> Simulator:
     flags = ["--vpi", "--public-depth", "1"]
     flags += ["-LDFLAGS", f"-Wl,-rpath,{config.libs_dir} -L{config.libs_dir} -lcocotbvpi_verilator"]
     if waves:
-        flags += ["--trace-fst"]
+        flags += ["--trace-vcd"]  # FST would want liblz4-dev
     main = config.share_dir / "lib" / "verilator" / "verilator.cpp"
     return Simulator(rtl, build(rtl, cache, main, flags), waves)
 

@@ -19,8 +19,8 @@ ROWS = {"many_beats": (8, 4, 128, 1.01), "one_beat": (1, 4, 0, 1.03), "two_passe
 # The casts have eight query slots: with them a second pass is never needed.
 RATES = [(fmt, rows) for fmt in Format for rows in ROWS if fmt.stored or rows != "two_passes"]
 # Asserted of the open flow's AXI masters; Vitis's add what they add, which is reported.
-FIXED = 400  # cycles of a launch that are not key beats
-LATENCY = 220  # cycles from the last key to the last trailer: read-ahead, pipeline, and the 65 beats of a block
+FIXED = 300  # cycles of a launch that are not key beats
+LATENCY = 190  # cycles from the last key to the last trailer: read-ahead, pipeline, and the 65 beats of a block
 
 
 @cocotb.test()
