@@ -17,7 +17,7 @@ demo: setup  ## the main job: a real model answers from a long document
 	@.venv/bin/hillinfer generate
 
 # The main suite comes last, so that a run ends with its summary.
-test: setup lint lint-rtl test-old  ## lint, types, adapter tests on an older transformers, then all tests
+test: setup lint lint-rtl build/native/libqk_score.so test-old  ## lint, types, adapter tests on an older transformers, then all tests
 	@$(PY) -m pytest
 
 test-old: setup  ## the adapter tests on the older transformers alone
