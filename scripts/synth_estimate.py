@@ -3,7 +3,7 @@
     python -m scripts.synth_estimate [--rtl FOLDER] [--output FILE]
 
 An estimate: another synthesiser than the card's (Vivado), and no placement, so no timing. The cells of the open flow's
-Verilog, AXI masters and control registers included, are counted after technology mapping for UltraScale+. It takes six
+Verilog, AXI masters and control registers included, are counted after technology mapping for UltraScale+. It takes eight
 minutes or so on one core, and none when the RTL has not changed since.
 """
 
@@ -116,7 +116,7 @@ def estimate(rtl: Path, output: Path) -> dict[str, Any]:
         known: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
         if known.get("rtl_sha256") == digest:
             return known
-    print("yosys maps the kernel to UltraScale+ (some six minutes) …", flush=True)
+    print("yosys maps the kernel to UltraScale+ (some eight minutes) …", flush=True)
     began = time.monotonic()
     statistics = synthesise(sources, ROOT / "build" / "synth")
     modules = by_module(statistics["modules"])
