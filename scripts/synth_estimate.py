@@ -3,8 +3,8 @@
     python -m scripts.synth_estimate [--rtl FOLDER] [--output FILE]
 
 An estimate: another synthesiser than the card's (Vivado), and no placement, so no timing. The cells of the open flow's
-Verilog, AXI masters and control registers included, are counted after technology mapping for UltraScale+. It takes eight
-minutes or so on one core, and none when the RTL has not changed since.
+Verilog, AXI masters and control registers included, are counted after technology mapping for UltraScale+. It takes
+eight minutes or so on one core, and none when the RTL has not changed since.
 """
 
 from __future__ import annotations
