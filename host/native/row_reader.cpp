@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <system_error>
 
 #include "crc32c.h"
 
@@ -162,7 +163,8 @@ bool RowReader::reap(size_t least) {
     io_event events[kDepth];
     const long got =
         syscall(SYS_io_getevents, context_, long(std::min(least, flying_)), long(kDepth), events, nullptr);
-    if (got < 0) return errno == EINTR ? false : throw std::bad_alloc();
+    if (got < 0 && errno == EINTR) return false;
+    if (got < 0) throw std::system_error(errno, std::generic_category(), "io_getevents");
     flying_ -= got;
     for (long i = 0; i < got; i++) {
         RowRead& read = *reads_.at(events[i].data >> 32);

@@ -138,7 +138,11 @@ void ScanThread::work() {
         std::shared_ptr<Launch> launch = std::move(queue_.front());
         queue_.pop_front();
         lock.unlock();
-        launch->run(buffer);
+        try {
+            launch->run(buffer);
+        } catch (const std::exception& error) {  // out of memory: for the engine to tell, not for this thread to die of
+            launch->fail(error.what());
+        }
         launch.reset();
         lock.lock();
     }

@@ -37,11 +37,11 @@ class Launch {
     void cancel();
     std::string failure();  // empty: none
     void run(std::vector<uint8_t>& buffer);  // by the scoring thread
+    void fail(std::string why);
     double started = 0, ended = 0;  // seconds of the steady clock, once complete
 
   private:
     bool emit();
-    void fail(std::string why);
     void write_slot(const int16_t* scores, size_t n, int64_t first, size_t index, size_t of, uint32_t* slot) const;
 
     Query query_;

@@ -17,7 +17,7 @@ from hillinfer import _native
 from hillinfer.csd.contract import ReadTicket, Rows
 from hillinfer.csd.software.files import ColdFile
 from hillinfer.csd.software.io_pool import IoPool
-from hillinfer.errors import CorruptRecordError
+from hillinfer.errors import ColdPoolError, CorruptRecordError
 from hillinfer.kv.column import Column
 
 
@@ -59,7 +59,10 @@ class RowLog:
 
     def finish(self, sequence: int, positions: npt.NDArray[np.int64], reading: _native.RowRead, out: Rows) -> None:
         """Until the rows are in ``out``; CorruptRecordError unless they are what was written."""
-        failure, bad = self.pool.reader.finish(reading, out, self._checksums[sequence].values)
+        try:
+            failure, bad = self.pool.reader.finish(reading, out, self._checksums[sequence].values)
+        except RuntimeError as error:
+            raise ColdPoolError(f"reading the cold pool failed ({error}): check the disk") from None
         if failure:
             raise self._corrupt(sequence, int(positions[0]), int(positions[-1]), failure)
         if bad:
