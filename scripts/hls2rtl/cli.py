@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(options.json, 3, "tool", str(error))
     except OSError as error:
         return _failed(options.json, 3, "file", f"{error.filename}: {error.strerror}")
-    except Exception as error:
+    except Exception as error:  # a defect of the flow: one line for its user, the traceback for its mender
         if os.environ.get("HLS2RTL_TRACEBACK"):
             raise
         message = f"a defect of hls2rtl, {type(error).__name__}: {error}; HLS2RTL_TRACEBACK=1 shows where"

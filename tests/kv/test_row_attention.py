@@ -17,15 +17,12 @@ TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 8e-3, torch.float16: 1e-3}
 
 
 @pytest.fixture(params=[*_native.variants(), "gathered"])
-def way(request, monkeypatch):
+def way(request, monkeypatch, use_variant):
     """Each instruction set that this processor has, and the way of other devices."""
-    usual = _native.variant()
     if request.param == "gathered":
         monkeypatch.setattr(row_attention, "_ELEMENTS", {})
     else:
-        _native.use_variant(request.param)
-    yield
-    _native.use_variant(usual)
+        use_variant(request.param)
 
 
 @pytest.mark.usefixtures("way")

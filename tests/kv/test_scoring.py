@@ -25,12 +25,9 @@ def _random_query(rng: np.random.Generator, heads: int, group: int, dim: int, re
 
 
 @pytest.fixture(params=_native.variants())
-def variant(request):
+def variant(request, use_variant):
     """Each instruction set that this processor has."""
-    usual = _native.variant()
-    _native.use_variant(request.param)
-    yield request.param
-    _native.use_variant(usual)
+    use_variant(request.param)
 
 
 @pytest.mark.usefixtures("variant")

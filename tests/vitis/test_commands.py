@@ -13,7 +13,9 @@ from scripts.vitis.errors import VitisError
 from scripts.vitis.tools import Tool
 from scripts.vitis.version import Version
 
-SETTINGS = HlsSettings(("csynth", "export"), Path("/work/hls"), "xcku15p-ffva1156-2LV-e", 300, xo=Path("/work/q.xo"))
+SETTINGS = HlsSettings(
+    ("csynth", "export"), Path("/somewhere/hls"), "xcku15p-ffva1156-2LV-e", 300, xo=Path("/somewhere/q.xo")
+)
 VPP = Tool("v++", Path("/opt/v++"), Version(2022, 2))
 
 
@@ -45,10 +47,10 @@ def test_emconfig() -> None:
 def test_hls_is_told_by_environment() -> None:
     assert SETTINGS.environment() == {
         "QK_STEPS": "csynth export",
-        "QK_WORK": "/work/hls",
+        "QK_WORK": "/somewhere/hls",
         "QK_PART": "xcku15p-ffva1156-2LV-e",
         "QK_PERIOD_NS": "3.333",
-        "QK_XO": "/work/q.xo",
+        "QK_XO": "/somewhere/q.xo",
     }
 
 

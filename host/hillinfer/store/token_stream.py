@@ -61,25 +61,16 @@ class Selection:
 
 @dataclass
 class Fetch:
-    """Rows on their way: ``rows`` [k, row_stride] in the order asked for, complete after ``wait``.
-
-    cold        positions that were read from the cold pool, int64 [m]; cold_rows: their rows
-    """
+    """Rows on their way: ``rows`` [k, row_stride] in the order asked for, complete after ``wait``."""
 
     rows: torch.Tensor
-    cold: Positions
-    cold_rows: torch.Tensor
-    _ranks: torch.Tensor | None
-    _ticket: ReadTicket | None
+    _located: Selection
 
     def wait(self) -> torch.Tensor:
         """The rows, with what the cold pool returned in place; raises what went wrong there."""
-        if self._ticket is not None:
-            self._ticket.wait()
-            self._ticket = None
-        if self._ranks is not None and len(self._ranks):
-            self.rows.index_copy_(0, self._ranks, self.cold_rows)
-            self._ranks = None
+        cold_rows = self._located.wait()
+        if len(cold_rows) < len(self.rows):  # else they were read to their place
+            self.rows.index_copy_(0, torch.from_numpy(self._located.cold_ranks), cold_rows)
         return self.rows
 
 
@@ -207,17 +198,21 @@ class TokenStream:
         if len(self.device_tier):
             yield self.device_tier.rows
 
-    def locate(self, positions: Positions) -> Selection:
-        """Find the rows of ascending positions, and start reading those that are in the cold pool only."""
+    def locate(self, positions: Positions, place: torch.Tensor | None = None) -> Selection:
+        """Find the rows of ascending positions, and start reading those that are in the cold pool only.
+
+        place   memory [k, row_stride] for the rows in order: used if all of them are cold
+        """
         stored = int(np.searchsorted(positions, self.stored))
         slots = self.hot_pool.slot_of[positions[:stored]]
         is_hot = slots >= 0
         hot, cold = np.flatnonzero(is_hot), np.flatnonzero(~is_hot)
         missing = positions[cold]
-        rows = torch.empty(len(missing), self.geometry.row_stride, dtype=self.geometry.dtype)
-        ticket = self._csd.read(self.id, missing, rows.view(torch.uint8).numpy()) if len(missing) else None
+        if place is None or len(missing) < len(positions):  # memory of their own, from which they may be promoted
+            place = torch.empty(len(missing), self.geometry.row_stride, dtype=self.geometry.dtype)
+        ticket = self._csd.read(self.id, missing, place.view(torch.uint8).numpy()) if len(missing) else None
         newest = positions[stored:] - self.stored
-        return Selection(slots[hot].astype(np.int64), newest, missing, rows, hot, cold, ticket)
+        return Selection(slots[hot].astype(np.int64), newest, missing, place, hot, cold, ticket)
 
     def fetch(self, positions: Positions, out: torch.Tensor | None = None) -> Fetch:
         """Start bringing the rows of ascending positions together, from whatever tier holds them.
@@ -227,23 +222,13 @@ class TokenStream:
         if out is None:
             out = torch.empty(len(positions), self.geometry.row_stride, dtype=self.geometry.dtype)
         rows = out[: len(positions)]
-        stored = int(np.searchsorted(positions, self.stored))
-        slots = self.hot_pool.slot_of[positions[:stored]]
-        ranks = np.flatnonzero(slots < 0)
-        cold = positions[ranks]
-        # Cold rows go to memory of their own, from which they may be promoted; all cold, straight to their place.
-        direct = len(cold) == len(positions)
-        cold_rows = rows[: len(cold)] if direct else torch.empty_like(rows[: len(cold)])
-        ticket = None
-        if len(cold):
-            ticket = self._csd.read(self.id, cold, cold_rows.view(torch.uint8).numpy())
-        if len(cold) < stored:  # one pass over all ranks, the cold ones overwritten later: cheaper than two lists
-            np.maximum(slots, 0, out=slots)
-            torch.index_select(self.hot_pool.rows, 0, torch.from_numpy(slots), out=rows[:stored])
-        if stored < len(positions):
-            newest = self.device_tier.take(torch.from_numpy(positions[stored:] - self.stored))
-            rows[stored : len(positions)] = newest
-        return Fetch(rows, cold, cold_rows, None if direct else torch.from_numpy(ranks), ticket)
+        located = self.locate(positions, rows)
+        if len(located.hot):
+            hot_rows = self.hot_pool.rows.index_select(0, torch.from_numpy(located.hot))
+            rows.index_copy_(0, torch.from_numpy(located.hot_ranks), hot_rows)
+        if len(located.newest):
+            rows[len(rows) - len(located.newest) :] = self.device_tier.take(torch.from_numpy(located.newest))
+        return Fetch(rows, located)
 
     # ---- who scores what
 
