@@ -1,0 +1,1 @@
+"""Devices that run ``qk_score``: one driver (KernelDevice), several boards that run the kernel."""
