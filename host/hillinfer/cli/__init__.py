@@ -17,6 +17,7 @@ import typer
 
 from hillinfer.cli.bench import bench_app
 from hillinfer.cli.console import complain, write_json
+from hillinfer.cli.doctor import doctor_command
 from hillinfer.cli.generate import EPILOG, generate_command
 from hillinfer.cli.models import models_command
 from hillinfer.cli.options import Debug
@@ -38,6 +39,7 @@ _EPILOG = "\n\n".join(
         "hillinfer generate    [dim]the default model answers about a built-in document[/]",
         'hillinfer generate --prompt-file book.txt --prompt "Who is the narrator?"',
         "hillinfer generate --help    [dim]every option, and why it is there[/]",
+        "hillinfer doctor --device xrt:0    [dim]what this machine lacks for a device, and how to get it[/]",
         "hillinfer bench decode    [dim]quality and speed beside the stock cache[/]",
         "hillinfer models    [dim]what --model knows by name[/]",
     ]
@@ -55,6 +57,7 @@ app = typer.Typer(
 )
 app.command("generate", epilog=EPILOG)(generate_command)
 app.command("models")(models_command)
+app.command("doctor")(doctor_command)
 app.add_typer(bench_app, name="bench")
 
 
