@@ -17,7 +17,7 @@ CONNECTIVITY ?= hls/vitis/smartssd.cfg
 PART         ?= xcku15p-ffva1156-2LV-e
 
 .DELETE_ON_ERROR:
-.PHONY: csim rtl lint-rtl cosim bench-kernel synth-estimate
+.PHONY: csim rtl lint-rtl cosim bench-kernel synth-estimate pyxrt
 .PHONY: probe hls-csim hls-cosim xo xclbin emconfig report verify clean-hw
 
 ifneq ($(filter xclbin report verify,$(MAKECMDGOALS)),)
@@ -70,6 +70,9 @@ bench-kernel: setup $(rtl)  ## cycles per beat, latency, GB/s in simulation, are
 
 synth-estimate: setup $(open_rtl)  ## yosys's estimate of the kernel's LUTs, FFs, DSPs and BRAMs (6 minutes)
 	@$(in_venv) $(PY) -m scripts.synth_estimate
+
+pyxrt: setup  ## XRT's Python module for machines whose XRT brings none, in build/pyxrt
+	@$(in_venv) $(PY) -m scripts.pyxrt
 
 # ------------------------------------------------------------------------------------------------ AMD's tools
 
