@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hillinfer.csd import native
 from hillinfer.doctor.finding import Finding, bad, good
 from hillinfer.doctor.machine import Machine
 from hillinfer.doctor.wanted import Wanted
@@ -19,6 +18,8 @@ def examine(_machine: Machine, wanted: Wanted) -> Iterator[Finding]:
 
 
 def _native(needed: bool) -> Finding:
+    from hillinfer.csd import native  # here: the engine comes along, which may lack its libraries
+
     try:
         path = native.find_library()
         native.Library(path)
