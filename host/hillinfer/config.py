@@ -13,7 +13,15 @@ _UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {f"{unit}b": factor for unit, factor in _UNITS.items() if unit in "kmgt" and unit}
 _UNITS |= {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _UNITS |= {f"{unit}b": factor for unit, factor in _UNITS.items() if unit.endswith("i")}
-_AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*(%|[a-z]*)\s*", re.IGNORECASE)
+_AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", re.IGNORECASE)
+_SHARE = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*%\s*")
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes of ``"512MiB"``, ``"1.5GB"`` or ``"1000000"``; None for what is no size."""
+    match = _AMOUNT.fullmatch(text)
+    factor = _UNITS.get(match.group(2).lower()) if match else None
+    return None if match is None or factor is None else int(float(match.group(1)) * factor)
 
 
 @dataclass(frozen=True)
@@ -37,14 +45,12 @@ class Budget:
             return text
         if isinstance(text, float):
             raise SettingError(f"cannot read the number {text!r} as a size: a share of the KV is written '20%'")
-        match = _AMOUNT.fullmatch(str(text))
-        unit = match.group(2).lower() if match else None
-        if match is None or (unit != "%" and unit not in _UNITS):
+        if match := _SHARE.fullmatch(str(text)):
+            return cls(share=float(match.group(1)) / 100)
+        nbytes = parse_size(str(text))
+        if nbytes is None:
             raise SettingError(f"cannot read {text!r} as a size: write bytes (512MiB, 2GB, 1000000) or a share (20%)")
-        amount = float(match.group(1))
-        if unit == "%":
-            return cls(share=amount / 100)
-        return cls(nbytes=int(amount * _UNITS[unit or ""]))
+        return cls(nbytes=nbytes)
 
     def resolve(self, whole: int) -> int:
         """Bytes this budget allows when the whole KV cache has ``whole`` bytes."""

@@ -14,7 +14,7 @@ from hillinfer.errors import CorruptRecordError, SettingError
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.query import quantise_query
-from hillinfer.pipeline.engine import Engine
+from hillinfer.pipeline.engine import TieredEngine
 from hillinfer.policies import HillInfer
 from tb import qk_model
 
@@ -89,7 +89,7 @@ class Oracle:
                 quantised.reduce,
             )
             order = sorted(range(n), key=lambda i: (scores[i], i), reverse=True)
-            sets.append(sorted(order[: self.policy.budget(n)]))
+            sets.append(sorted(order[: self.policy.attended(n)]))
         allowed = torch.zeros(heads, 1, 1, n + 1, dtype=torch.bool)
         for head in range(heads):
             allowed[head, ..., [*sets[min(head, len(sets) - 1)], n]] = True
@@ -110,7 +110,7 @@ def _engine(tmp_path, geometry, policy, *, hot="20%", device_bytes=None, sequenc
         cold_dir=tmp_path,
         trace=trace,
     )
-    return Engine(geometry, policy, settings, sequences=sequences, max_tokens=1 << 14, device=torch.device("cpu"))
+    return TieredEngine(geometry, policy, settings, sequences=sequences, max_tokens=1 << 14, device=torch.device("cpu"))
 
 
 def _tokens(geometry, count, generator):

@@ -51,7 +51,7 @@ def test_unknown_names_get_the_nearest():
     ],
 )
 def test_budgets(policy, tokens, budget):
-    assert policy.budget(tokens) == budget
+    assert policy.attended(tokens) == budget
     assert policy.exact(tokens) == (budget == tokens)
 
 

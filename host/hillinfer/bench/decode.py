@@ -20,7 +20,7 @@ from transformers import DynamicCache, PreTrainedModel
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.generation import cache_keyword
 from hillinfer.integrations.transformers import CacheStats, HillInferCache
-from hillinfer.policies import HillInfer, SelectingPolicy
+from hillinfer.policies import HillInfer, Policy
 
 _CHUNK = 512
 
@@ -30,7 +30,7 @@ class Case:
     """A method to run: its label, its policy (None: the stock cache) and its DRAM budget."""
 
     label: str
-    policy: SelectingPolicy | None = None
+    policy: Policy | None = None
     hot: str = "20%"
 
 

@@ -29,9 +29,10 @@ from transformers.masking_utils import sdpa_mask
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.errors import HillInferError, ModelError, SettingError
 from hillinfer.kv.geometry import Geometry
-from hillinfer.pipeline.engine import Engine
+from hillinfer.pipeline.contract import Engine
+from hillinfer.pipeline.opening import check_served, open_engine
 from hillinfer.pipeline.trace import Trace
-from hillinfer.policies import HillInfer, SelectingPolicy
+from hillinfer.policies import HillInfer, Policy
 from hillinfer.report import Tiers
 
 NAME = "hillinfer"
@@ -74,7 +75,7 @@ class HillInferCache(Cache):
     def __init__(
         self,
         model: PreTrainedModel,
-        policy: SelectingPolicy | None = None,
+        policy: Policy | None = None,
         *,
         alpha: float | None = None,
         hot_bytes: Budget | str | int | None = None,
@@ -89,8 +90,7 @@ class HillInferCache(Cache):
             raise SettingError("give alpha, or a policy that has its own: not both")
         if policy is None:
             policy = HillInfer() if alpha is None else HillInfer(alpha=alpha)
-        if not isinstance(policy, SelectingPolicy):
-            raise SettingError(f"the policy {policy.name!r} does not select tokens: use transformers' DynamicCache")
+        check_served(policy)
         given = (hot_bytes, device_bytes, cold_dir, device, trace or None)
         if store is not None and any(value is not None for value in given):
             raise SettingError("give store, or its fields (hot_bytes, device_bytes, cold_dir, device, trace): not both")
@@ -142,7 +142,7 @@ class HillInferCache(Cache):
             )
         if self._engine is None:
             with torch.inference_mode(False):  # its tensors outlive the caller's mode, whichever that is
-                self._engine = Engine(
+                self._engine = open_engine(
                     self._geometry,
                     self._policy,
                     self._store,
@@ -151,9 +151,9 @@ class HillInferCache(Cache):
                     device=self._model_device,
                     expected=expected,
                 )
-        if self._engine.capacity.sequences != sequences:
+        if self._engine.sequences != sequences:
             raise SettingError(
-                f"this cache holds a batch of {self._engine.capacity.sequences} and was given one of {sequences}: "
+                f"this cache holds a batch of {self._engine.sequences} and was given one of {sequences}: "
                 "call reset(), or make a new one"
             )
         return self._engine

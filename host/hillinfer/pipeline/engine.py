@@ -1,4 +1,4 @@
-"""One model's KV cache at work: policy × store × pipeline. Knows queries, keys and values; knows no model."""
+"""The tiered engine: policy × store × pipeline. Knows queries, keys and values; knows no model."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import numpy.typing as npt
 import torch
 
 from hillinfer.config import StoreSettings
-from hillinfer.csd.contract import Stream
+from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.registry import open_device
 from hillinfer.errors import DeviceError
 from hillinfer.kv.attention import Partial, attend, merge
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.row_attention import attend_rows
 from hillinfer.kv.selection import Positions
+from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.evaluate import Evaluator
 from hillinfer.pipeline.heap import Heap
 from hillinfer.pipeline.trace import Trace
@@ -48,13 +49,16 @@ class _Work:
         return self.stream
 
 
-class Engine:
-    """All streams of one cache; ``close`` removes every cold file.
+class TieredEngine(Engine):
+    """Everything is kept, in three tiers; a step attends to what the policy selects of it.
 
     sequences    the batch size
     max_tokens   most tokens a sequence may ever have; memory for tables and pools is reserved for it, not taken
     expected     tokens a sequence will have as far as is known: budgets must do for them
     """
+
+    policy: SelectingPolicy
+    csd: Device
 
     def __init__(
         self,
@@ -67,13 +71,13 @@ class Engine:
         device: torch.device,
         expected: int = 0,
     ) -> None:
-        self.geometry, self.policy = geometry, policy
+        self.geometry, self.policy, self.sequences = geometry, policy, sequences
         self.trace = Trace(enabled=settings.trace)
         self.ledger = Ledger()
         self._heap = Heap()
         newest = settings.device_bytes
         self.capacity = Capacity(
-            geometry, sequences, settings.hot_bytes, newest.nbytes if newest else None, pinned=policy.budget
+            geometry, sequences, settings.hot_bytes, newest.nbytes if newest else None, pinned=policy.attended
         )
         self.capacity.check(expected, self._working_set)  # before memory is reserved
         self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.record)
@@ -104,13 +108,13 @@ class Engine:
             raise
 
     def expect(self, tokens: int) -> None:
-        """Check, before anything is computed, that ``tokens`` per sequence fit the budgets and the cold folder."""
+        self.policy.check(tokens)
         self.capacity.check(tokens, self._working_set)
         self.csd.check_room(tokens, self.capacity.sequences)
 
     def _working_set(self, tokens: int) -> int:
         """Rows of a stream brought together at once; exact attention goes piece by piece."""
-        return 0 if self.policy.exact(tokens) else self.policy.budget(tokens)
+        return 0 if self.policy.exact(tokens) else self.policy.attended(tokens)
 
     def exact(
         self,
@@ -123,11 +127,7 @@ class Engine:
         *,
         decoding: bool = False,
     ) -> torch.Tensor:
-        """Causal attention of new tokens to themselves and to everything cached; then they are cached.
-
-        query [H·G, T, d], keys and values [H, T, d] → [H·G, T, d]. Rows of any tier are brought in piece by piece,
-        so that memory does not grow with the context.
-        """
+        """Rows of any tier are brought in piece by piece, so that memory does not grow with the context."""
         work = self._works[Stream(layer, sequence)]
         stream = work.ready()
         grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
@@ -163,13 +163,11 @@ class Engine:
         values: torch.Tensor,
         scaling: float,
     ) -> torch.Tensor:
-        """Attention of one new token to itself and to the tokens the policy selects; then it is cached.
-
-        query [H·G, 1, d], keys and values [H, 1, d] → [H·G, 1, d].
-        """
         work = self._works[Stream(layer, sequence)]
         stream = work.ready()
         if self.policy.exact(stream.length) or work.normaliser is None:
+            if self.witness is not None:
+                self.witness(layer, sequence, [np.arange(stream.length)])
             return self.exact(layer, sequence, query, keys, values, scaling, decoding=True)
         if layer == 0:
             self._tidy()
@@ -177,6 +175,8 @@ class Engine:
             self._seed(work, scaling)
         grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
         sets = self._select(work, grouped[:, :, 0].float().cpu().numpy(), work.normaliser, scaling)
+        if self.witness is not None:
+            self.witness(layer, sequence, sets)
         selected = sets[0] if len(sets) == 1 else np.unique(np.concatenate(sets))
         with self.trace.span("locate"):
             located = stream.locate(selected)
@@ -256,12 +256,10 @@ class Engine:
             work.ready()
 
     def settled_ledger(self) -> Ledger:
-        """The counts, with nothing left to do behind a step."""
         self._catch_up()
         return self.ledger
 
     def close(self) -> None:
-        """Stop all work and remove every cold file. May be called twice."""
         self._behind, self._works = [], {}
         self.csd.close()
 

@@ -1,40 +1,118 @@
-"""What a policy is: which tokens are attended, never where they are."""
+"""What a policy is: which tokens are attended, never where they are.
+
+Kinds of policy, and who runs them (``pipeline/opening.py``):
+
+    SelectingPolicy   keeps every token, ranks all of them at each step by integer scores made where the keys lie
+    EvictingPolicy    drops tokens: keeps rows per KV head in device memory (``policies/evicting.py``)
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from hillinfer.errors import SettingError
+from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.query import QuantisedQuery
 from hillinfer.kv.selection import Positions, Scores
+from hillinfer.policies.budget import TokenBudget
 
 PerHead = npt.NDArray[np.float32]
 """float32 [H, G]: a number per query head, by KV head."""
 
+_SHORT = 1024  # tokens: a ratio of a shorter context is judged as if it had so many; its policy keeps its minimum
+_P = TypeVar("_P", bound="Policy")
+_B = TypeVar("_B", bound="Budgeted")
+
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """A method. Its dataclass fields are its settings, checked in ``__post_init__`` (SettingError names the fix)."""
+    """A method. Its dataclass fields are its settings, checked in ``__post_init__`` (SettingError names the fix).
+
+    name     what ``--policy`` calls it
+    source   paper or library it comes from
+    keeps    what is kept where, in a line
+    drops    whether tokens are thrown away, and cannot come back
+
+    A policy object holds no state: what a stream must remember between steps is an object of its own, which goes
+    with the engine.
+    """
 
     name: ClassVar[str]
     source: ClassVar[str]
+    keeps: ClassVar[str]
+    drops: ClassVar[bool] = False
+
+    def fitted(self: _P, geometry: Geometry, sequences: int) -> _P:  # noqa: ARG002
+        """The policy for one cache: a budget in bytes becomes tokens. SettingError for one below the minimum."""
+        return self
+
+    def check(self, tokens: int) -> None:  # noqa: B027  # most have nothing to check
+        """SettingError, before anything is computed, if a context of ``tokens`` per sequence cannot be served."""
+
+
+@dataclass(frozen=True)
+class Budgeted(Policy):
+    """A policy with a budget of tokens per KV head and layer, on average.
+
+    budget   of the cached tokens: a ratio (20%), a number of tokens (512), or bytes of the whole cache's KV (64MiB)
+    """
+
+    budget: TokenBudget | str | int | float = "20%"
+
+    def __post_init__(self) -> None:
+        allowance = self.allowance
+        if allowance.tokens is not None:
+            self._check(allowance.tokens)
+
+    @property
+    def minimum(self) -> int:
+        """Fewest tokens this policy makes sense with (sinks and window, say)."""
+        return 1
+
+    @property
+    def allowance(self) -> TokenBudget:
+        """The budget, read."""
+        return TokenBudget.parse(self.budget)
+
+    def attended(self, cached: int) -> int:
+        """Tokens allowed per KV head, of ``cached`` ones; never fewer than the minimum, context permitting."""
+        return min(cached, max(self.minimum, self.allowance.resolve(cached)))
+
+    def fitted(self: _B, geometry: Geometry, sequences: int) -> _B:
+        return replace(self, budget=self.allowance.fitted(geometry, sequences))
+
+    def check(self, tokens: int) -> None:
+        if self.allowance.ratio is not None:
+            self._check(self.allowance.resolve(max(tokens, _SHORT)))
+
+    def _check(self, allowed: int) -> None:
+        if allowed < self.minimum:
+            raise SettingError(
+                f"a budget of {self.allowance} allows {allowed} tokens, and {self.name} needs at least {self.minimum}"
+                f"{self._why_minimum}: give more (--budget {self.minimum})"
+            )
+
+    @property
+    def _why_minimum(self) -> str:
+        """What the minimum is made of, for the error: `` (4 sinks and 1 recent token)``."""
+        return ""
 
 
 @dataclass(frozen=True)
 class SelectingPolicy(Policy):
     """Keeps every token; at each step ranks all of them and attends to the best.
 
-    A policy object holds no state: what a stream must remember between steps is the ``normaliser`` that
-    ``observe`` returns.
+    What a stream remembers between steps is the ``normaliser`` that ``observe`` returns.
     """
 
     @abstractmethod
-    def budget(self, tokens: int) -> int:
-        """Most tokens attended per step (and head, where heads select their own), of ``tokens`` cached ones."""
+    def attended(self, cached: int) -> int:
+        """Most tokens attended per step (and head, where heads select their own), of ``cached`` ones."""
 
     @abstractmethod
     def exact(self, tokens: int) -> bool:

@@ -14,3 +14,4 @@ class Full(Policy):
 
     name: ClassVar[str] = "full"
     source: ClassVar[str] = "transformers DynamicCache"
+    keeps: ClassVar[str] = "everything, in the memory of the compute device"

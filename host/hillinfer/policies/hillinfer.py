@@ -12,22 +12,25 @@ Source: HillInfer (arXiv 2602.18750), hierarchical importance evaluation. Depart
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from hillinfer.errors import SettingError
+from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.query import QuantisedQuery, quantise_query
 from hillinfer.kv.selection import Positions, Scores, holding_mass, top
 from hillinfer.policies.base import PerHead, SelectingPolicy
+from hillinfer.policies.budget import TokenBudget
 
 
 @dataclass(frozen=True)
 class HillInfer(SelectingPolicy):
     """alpha    share of the cached tokens attended per step, in (0, 1]; 1 is the full cache, exactly
     tokens   the budget as a number of tokens instead
+    budget   the same as every policy has it: a ratio (20%), a number of tokens (512) or bytes (64MiB); before alpha
     mass     attend to only as many as capture this share of the attention (estimated), bounded by the budget
     reduce   "max-lse" (normalised, the default) or "sum" (the paper's raw sum over heads)
     scope    "token": one set for all heads, one contiguous read per token; "head": a set per KV head
@@ -37,9 +40,11 @@ class HillInfer(SelectingPolicy):
 
     name: ClassVar[str] = "hillinfer"
     source: ClassVar[str] = "HillInfer, arXiv 2602.18750"
+    keeps: ClassVar[str] = "everything: newest tokens on the device, a hot pool in DRAM, all others in the cold pool"
 
     alpha: float = 0.1
     tokens: int | None = None
+    budget: TokenBudget | str | int | float | None = None
     mass: float | None = None
     reduce: str = "max-lse"
     scope: str = "token"
@@ -51,6 +56,10 @@ class HillInfer(SelectingPolicy):
             raise SettingError(f"alpha is {self.alpha}: it must be above 0 and at most 1 (0.1 attends to 10 %)")
         if self.tokens is not None and self.tokens < 1:
             raise SettingError(f"tokens is {self.tokens}: a budget is at least 1 token")
+        if self.budget is not None and self.tokens is not None:
+            raise SettingError("give tokens or budget, which says the same in more ways: not both")
+        if self.budget is not None:
+            TokenBudget.parse(self.budget)
         if self.mass is not None and not 0 < self.mass <= 1:
             raise SettingError(f"mass is {self.mass}: it must be above 0 and at most 1 (0.95 captures 95 %)")
         if self.reduce not in ("max-lse", "sum"):
@@ -64,12 +73,20 @@ class HillInfer(SelectingPolicy):
         if not 0 <= self.decay < 1:
             raise SettingError(f"decay is {self.decay}: it must be at least 0 and below 1")
 
-    def budget(self, tokens: int) -> int:
-        wanted = math.ceil(self.alpha * tokens) if self.tokens is None else self.tokens
-        return min(max(wanted, self.floor), tokens)
+    def fitted(self, geometry: Geometry, sequences: int) -> HillInfer:
+        if self.budget is None:
+            return self
+        return replace(self, budget=TokenBudget.parse(self.budget).fitted(geometry, sequences))
+
+    def attended(self, cached: int) -> int:
+        if self.budget is not None:
+            wanted = TokenBudget.parse(self.budget).resolve(cached)
+        else:
+            wanted = math.ceil(self.alpha * cached) if self.tokens is None else self.tokens
+        return min(max(wanted, self.floor), cached)
 
     def exact(self, tokens: int) -> bool:
-        return self.budget(tokens) >= tokens and (self.mass is None or self.mass == 1 or tokens <= self.floor)
+        return self.attended(tokens) >= tokens and (self.mass is None or self.mass == 1 or tokens <= self.floor)
 
     def queries(
         self,
@@ -92,7 +109,7 @@ class HillInfer(SelectingPolicy):
         return [top(each, self._count(each)) for each in scores]
 
     def _count(self, scores: Scores) -> int:
-        budget = self.budget(len(scores))
+        budget = self.attended(len(scores))
         if self.mass is None:
             return budget
         return max(holding_mass(scores, self.mass, budget), min(self.floor, len(scores)))

@@ -1,0 +1,90 @@
+"""What the model adapter asks of an engine, whichever kind of memory is behind it.
+
+The life of a sequence: ``expect`` checks that it will fit, ``exact`` reads its prompt in chunks of any size, ``decode``
+takes its tokens one by one, in every layer; a conversation goes back to ``exact`` for the next prompt. ``close`` ends
+all sequences. Prompts are attended exactly by every engine, so that the size of their chunks changes no result.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+
+from hillinfer.csd.contract import Device
+from hillinfer.kv.geometry import Geometry
+from hillinfer.kv.selection import Positions
+from hillinfer.pipeline.trace import Trace
+from hillinfer.policies.base import Policy
+from hillinfer.store.ledger import Ledger
+
+Witness = Callable[[int, int, list[Positions]], None]
+"""``witness(layer, sequence, sets)``: what a decode step attends to, besides its own token. Ascending positions in the
+sequence (padding not counted), int64: one set for all heads, or one per KV head."""
+
+
+class Engine(ABC):
+    """The KV cache of one model and batch at work.
+
+    geometry    shapes of the cache
+    policy      which tokens are attended, fitted to this cache
+    sequences   the batch size
+    ledger      bytes per tier, and what moved
+    trace       what ran when, where that is recorded
+    csd         the storage device behind it, if there is one
+    witness     told of every decode step's sets; for tests and studies
+    """
+
+    geometry: Geometry
+    policy: Policy
+    sequences: int
+    ledger: Ledger
+    trace: Trace
+    csd: Device | None = None
+    witness: Witness | None = None
+
+    @abstractmethod
+    def expect(self, tokens: int) -> None:
+        """Check, before anything is computed, that ``tokens`` per sequence fit budgets, memory and disk."""
+
+    @abstractmethod
+    def exact(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+        *,
+        decoding: bool = False,
+    ) -> torch.Tensor:
+        """Causal attention of new tokens to themselves and to everything kept; then they are cached.
+
+        query [H·G, T, d], keys and values [H, T, d] → [H·G, T, d].
+        decoding   the tokens are generated ones, not a part of a prompt
+        """
+
+    @abstractmethod
+    def decode(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+    ) -> torch.Tensor:
+        """Attention of one new token to itself and to the tokens the policy chooses; then it is cached.
+
+        query [H·G, 1, d], keys and values [H, 1, d] → [H·G, 1, d].
+        """
+
+    @abstractmethod
+    def settled_ledger(self) -> Ledger:
+        """The counts, with nothing left to do behind a step."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free all memory, stop all work and remove every file. May be called twice."""

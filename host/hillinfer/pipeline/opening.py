@@ -1,0 +1,51 @@
+"""Which engine serves a policy: the only place that knows all kinds of both."""
+
+from __future__ import annotations
+
+import torch
+
+from hillinfer.config import StoreSettings
+from hillinfer.errors import SettingError
+from hillinfer.kv.geometry import Geometry
+from hillinfer.pipeline.contract import Engine
+from hillinfer.pipeline.engine import TieredEngine
+from hillinfer.policies.base import Policy, SelectingPolicy
+
+
+def check_served(policy: Policy) -> None:
+    """SettingError for a policy that no engine runs, such as the stock cache's."""
+    if not isinstance(policy, SelectingPolicy):
+        raise SettingError(f"no engine of HillInfer runs the policy {policy.name!r}: use transformers' DynamicCache")
+
+
+def open_engine(
+    geometry: Geometry,
+    policy: Policy,
+    settings: StoreSettings,
+    *,
+    sequences: int,
+    max_tokens: int,
+    device: torch.device,
+    expected: int = 0,
+) -> Engine:
+    """The engine of the policy's kind, for a batch of ``sequences``, empty.
+
+    max_tokens   most tokens a sequence may ever have; memory for tables and pools is reserved for it, not taken
+    device       the compute device
+    expected     tokens a sequence will have as far as is known: budgets must do for them
+
+    Raises SettingError for a budget below the policy's minimum, and what the engine raises for tiers that don't serve.
+    """
+    check_served(policy)
+    policy = policy.fitted(geometry, sequences)
+    policy.check(expected)
+    assert isinstance(policy, SelectingPolicy)
+    return TieredEngine(
+        geometry,
+        policy,
+        settings,
+        sequences=sequences,
+        max_tokens=max_tokens,
+        device=device,
+        expected=expected,
+    )
