@@ -72,7 +72,7 @@ synth-estimate: setup $(open_rtl)  ## yosys's estimate of the kernel's LUTs, FFs
 	@$(in_venv) $(PY) -m scripts.synth_estimate
 
 pyxrt: setup  ## XRT's Python module for machines whose XRT brings none, in build/pyxrt
-	@$(in_venv) $(PY) -m scripts.pyxrt
+	@$(in_venv) $(PY) -m scripts.xrt_binding
 
 # ------------------------------------------------------------------------------------------------ AMD's tools
 

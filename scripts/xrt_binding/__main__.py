@@ -1,4 +1,4 @@
-"""python -m scripts.pyxrt: build the module into build/pyxrt, where XRT's headers are."""
+"""python -m scripts.xrt_binding: build the module into build/pyxrt, where XRT's headers are."""
 
 from __future__ import annotations
 
