@@ -32,7 +32,7 @@ def test_amds_package_in_order(box: Box, look: Any, tmp_path: Path) -> None:
     box.machine.environ["XILINX_XRT"] = str(box.root / "opt/xilinx/xrt")  # type: ignore[index]
     box.machine.environ["PYTHONPATH"] = str(tmp_path / "python")  # type: ignore[index]
     (tmp_path / "python").mkdir()
-    (tmp_path / "python/pyxrt.py").write_text("")
+    (tmp_path / "python/pyxrt.py").write_text("device = None")
     found = look(runtime)
     assert {finding.state for finding in found.values()} == {State.OK}
     assert found["libraries"].found == "2.13.466, /opt/xilinx/xrt/lib/libxrt_coreutil.so.2"

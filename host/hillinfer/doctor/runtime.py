@@ -145,7 +145,7 @@ def _drivers(needed: bool, release: tuple[str, str], machine: Machine) -> Iterat
 
 def _pyxrt(needed: bool, machine: Machine) -> Finding:
     # In a process of its own: a module built for another Python or XRT may do worse than raise.
-    answer = machine.run([sys.executable, "-c", "import pyxrt; print(pyxrt.__file__)"], _SECONDS)
+    answer = machine.run([sys.executable, "-c", "import pyxrt; pyxrt.device; print(pyxrt.__file__)"], _SECONDS)
     if answer is not None and answer[0] == 0:
         return Finding(SUBJECT, "pyxrt", good(needed), answer[1])
     shipped = [each for each in machine.entries(machine.path(f"{INSTALLED}/python")) if each.name.startswith("pyxrt")]

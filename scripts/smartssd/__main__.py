@@ -1,0 +1,7 @@
+"""``python -m scripts.smartssd``."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())
