@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +56,8 @@ def _limit(machine: Machine) -> tuple[int | None, str]:
         else:
             continue
         limits += [(machine.number(file), f"control group {path or '/'}") for file in files]
+    import resource  # here: the module is missing on Windows
+
     own = resource.getrlimit(resource.RLIMIT_AS)[0]
     if own != resource.RLIM_INFINITY:
         limits.append((own, "ulimit -v"))
@@ -80,6 +81,8 @@ def _limited(limit: int, source: str) -> Finding:
 
 
 def _files() -> Finding:
+    import resource
+
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     found = "no limit" if soft == resource.RLIM_INFINITY else str(soft)
     if soft == resource.RLIM_INFINITY or soft >= _FEW_FILES:
