@@ -37,3 +37,7 @@ class CorruptRecordError(ColdPoolError):
 
 class DeviceError(HillInferError):
     """A computational storage device refused, failed or returned something that is not a Score Block."""
+
+
+class DeviceFull(DeviceError):
+    """A computational storage device has no memory left for what was asked of it."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hillinfer.csd.software import files
+from hillinfer.csd.cold import files
 from hillinfer.errors import ColdPoolError, ColdPoolFull
 
 HOST = Path(__file__).parents[2] / "host"

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hillinfer import _native
-from hillinfer.csd.software.files import ColdFile, aligned_buffer
+from hillinfer.csd.cold.files import ColdFile, aligned_buffer
 
 ROWS = 1500
 

@@ -99,7 +99,7 @@ def test_a_flipped_bit_in_the_log_is_an_error_that_names_it(filled):
     filled.append(A, 64 * 4)
     filled.append(Stream(1, 0), 64 * 4)
     filled.device.flush()
-    _flip(filled.device._rows[1].file.fd, 200 * GEOMETRY.row_bytes + 17)
+    _flip(filled.device.rows.logs[1].file.fd, 200 * GEOMETRY.row_bytes + 17)
     out = np.empty((256, GEOMETRY.row_bytes), np.uint8)
     filled.device.read(A, np.arange(256), out).wait()
     with pytest.raises(CorruptRecordError, match="layer 1, sequence 0, token 200: its checksum"):
@@ -109,7 +109,7 @@ def test_a_flipped_bit_in_the_log_is_an_error_that_names_it(filled):
 
 def test_a_flipped_bit_in_the_scoring_copy_is_an_error(filled):
     filled.append(A, 64 * 4)
-    _flip(filled.device._keys[0].file.fd, 70 * GEOMETRY.score_key_bytes)
+    _flip(filled.device.scorer.logs[0].file.fd, 70 * GEOMETRY.score_key_bytes)
     with pytest.raises(CorruptRecordError, match="scoring copy of layer 0"):
         list(filled.device.submit(A, some_query(), [Run(0, 256)]))
     assert len(list(filled.device.submit(A, some_query(), [Run(128, 128)]))) == 1
@@ -118,7 +118,7 @@ def test_a_flipped_bit_in_the_scoring_copy_is_an_error(filled):
 def test_a_log_that_was_cut_short_is_an_error(filled):
     filled.append(A, 64 * 4)
     filled.device.flush()
-    os.ftruncate(filled.device._rows[0].file.fd, 100 * GEOMETRY.row_bytes // 4096 * 4096)
+    os.ftruncate(filled.device.rows.logs[0].file.fd, 100 * GEOMETRY.row_bytes // 4096 * 4096)
     with pytest.raises(CorruptRecordError, match="shorter"):
         filled.device.read(A, np.arange(256), np.empty((256, GEOMETRY.row_bytes), np.uint8)).wait()
 

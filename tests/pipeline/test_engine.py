@@ -283,7 +283,7 @@ def test_a_flipped_bit_stops_the_step_that_would_have_used_it(tmp_path):
     geometry = _geometry(2, 2)
     _, engine = _run(tmp_path, geometry, HillInfer(alpha=0.5), steps=1, hot="60%")
     engine.csd.flush()
-    path = f"/proc/self/fd/{engine.csd._rows[0].file.fd}"
+    path = f"/proc/self/fd/{engine.csd.rows.logs[0].file.fd}"
     with open(path, "r+b", buffering=0) as file:
         file.write(bytes(500 * geometry.row_bytes))
     query, keys, values = _tokens(geometry, 1, torch.Generator().manual_seed(9))

@@ -68,7 +68,14 @@ class Capabilities:
 
 @dataclass
 class Counters:
-    """What a device did since it was opened."""
+    """What a device did since it was opened.
+
+    stored_bytes     rows written; scoring_bytes: keys in the scoring copy, as the device lays them out
+    read_bytes       rows read, read_rows of them
+    scan_bytes       keys scored, scanned_tokens of them, by launches launches
+    p2p_bytes        of the keys scored, those a drive wrote straight into the device's memory
+    host_key_bytes   of the keys scored, those that were read into host memory first
+    """
 
     stored_bytes: int = 0
     scoring_bytes: int = 0
@@ -77,6 +84,8 @@ class Counters:
     scan_bytes: int = 0
     scanned_tokens: int = 0
     launches: int = 0
+    p2p_bytes: int = 0
+    host_key_bytes: int = 0
 
 
 class ScoreTicket(ABC):
@@ -124,12 +133,22 @@ class ReadTicket(ABC):
 class Device(ABC):
     """A computational storage device. A driver is opened for one geometry and used by one engine."""
 
-    capabilities: Capabilities
-    counters: Counters
+    @property
+    @abstractmethod
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+
+    @property
+    @abstractmethod
+    def counters(self) -> Counters:
+        """What it did, still counting."""
 
     @abstractmethod
     def check_room(self, tokens: int, sequences: int) -> None:
-        """ColdPoolFull unless ``tokens`` tokens in each of ``sequences`` sequences will fit, all layers together."""
+        """ColdPoolFull unless ``tokens`` tokens in each of ``sequences`` sequences will fit, all layers together.
+
+        DeviceFull where the cold folder has the room but the device's own memory has not.
+        """
 
     @abstractmethod
     def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:

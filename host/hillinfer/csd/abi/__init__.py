@@ -6,7 +6,16 @@ layout    keys, exponents and queries as the kernel reads them
 blocks    Score Blocks as it writes them
 """
 
-from hillinfer.csd.abi.blocks import PADDING, SLOT_WORDS, TUPLE_WORDS, ScoreBlock, Words, pack_block, unpack_block
+from hillinfer.csd.abi.blocks import (
+    PADDING,
+    SLOT_WORDS,
+    TUPLE_WORDS,
+    ScoreBlock,
+    Words,
+    pack_block,
+    unpack_block,
+    unpack_scores,
+)
 from hillinfer.csd.abi.launch import Launch, aligned
 from hillinfer.csd.abi.layout import Layout
 
@@ -21,4 +30,5 @@ __all__ = [
     "aligned",
     "pack_block",
     "unpack_block",
+    "unpack_scores",
 ]

@@ -104,3 +104,39 @@ def unpack_block(slot: Words, tag: int) -> ScoreBlock:
     if not ascending:
         raise DeviceError("the device returned a Score Block whose offsets are not ascending")
     return ScoreBlock(first, offsets, scores, scanned, index, of)
+
+
+def unpack_scores(slots: Words, first: int, tokens: int, tag: int) -> npt.NDArray[np.int16]:
+    """Scores int16 [tokens] of a whole launch from its slots uint32 [n, 1040]; all blocks checked at once.
+
+    The launch began at ``first`` and left nothing out. DeviceError says what is wrong with a block that is not whole,
+    or in the wrong place.
+    """
+    count = len(slots)
+    expected = np.zeros((count, SLOT_WORDS - TUPLE_WORDS), np.uint32)
+    expected[:, 0], expected[:, 1], expected[:, 15] = MAGIC, tag, ~tag & 0xFFFFFFFF
+    expected[:, 2] = np.arange(first, first + count * BLOCK_TOKENS, BLOCK_TOKENS)
+    expected[:, 3] = expected[:, 4] = np.minimum(BLOCK_TOKENS, tokens - np.arange(count) * BLOCK_TOKENS)
+    expected[:, 7], expected[:, 8] = np.arange(count), count
+    expected[:, 5] = slots[:, TUPLE_WORDS + 5]  # the maximum: anything
+    tuples = slots[:, :TUPLE_WORDS].view("<u2").reshape(count * BLOCK_TOKENS, 2)[:tokens]
+    places = np.resize(_OFFSETS, tokens)
+    if not (np.array_equal(slots[:, TUPLE_WORDS:], expected) and np.array_equal(tuples[:, 0], places)):
+        raise _what_is_wrong(slots, expected, tag)
+    return tuples[:, 1].view(np.int16)
+
+
+def _what_is_wrong(slots: Words, expected: Words, tag: int) -> DeviceError:
+    """The error for slots of which at least one is not what was expected."""
+    for slot, trailer in zip(slots, expected, strict=True):
+        try:
+            block = unpack_block(slot, tag)
+        except DeviceError as error:
+            return error
+        due = trailer.tolist()
+        place, found = (due[2], due[3], due[7], due[8]), (block.first, block.scanned, block.index, block.of)
+        if place != found:
+            return DeviceError(f"the device returned a Score Block of {found} where one of {place} was due")
+        if len(block.scores) != block.scanned:
+            return DeviceError(f"the device left out scores of tokens {block.first}-{block.first + block.scanned - 1}")
+    return DeviceError("the device returned a trailer with bits that mean nothing")

@@ -26,7 +26,11 @@ class Port(enum.IntEnum):
 
 
 class Buffer(ABC):
-    """Memory of the board with a mirror in host memory. Every byte of it has been written once (zeros)."""
+    """Memory of the board with a mirror in host memory. Every byte of it has been written once (zeros).
+
+    An ordinary buffer's mirror takes host memory. A p2p buffer has none, so the driver keeps resident keys in p2p
+    buffers where the board has them.
+    """
 
     nbytes: int
     host: Bytes
@@ -59,11 +63,14 @@ class Running(ABC):
 
     @abstractmethod
     def wait(self) -> None:
-        """Until the kernel is done. DeviceError in the card's own words when it failed, or took too long."""
+        """Until the kernel is done; may be called again. DeviceError in the card's own words when it failed, or took
+        too long. On a board that is lost this raises at once, for every launch.
+        """
 
 
 class Board(ABC):
-    """A compute unit of ``qk_score`` and its memory. Calls come from one thread.
+    """A compute unit of ``qk_score`` and its memory. Calls come one at a time. Launches are done in the order they were
+    started. A board that is lost (dead, hung) says so at once from every call, ``close`` excepted.
 
     memory_bytes   for buffers of all kinds; None: host memory, without a bound of its own
     p2p            an NVMe drive can write into p2p buffers without passing through host memory

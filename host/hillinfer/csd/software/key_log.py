@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from hillinfer import _native
+from hillinfer.csd.cold.files import ColdFile
 from hillinfer.csd.contract import Run
-from hillinfer.csd.software.files import ColdFile
 from hillinfer.kv.column import Column
 from hillinfer.kv.geometry import TILE
 from hillinfer.kv.keys import ScoringKeys

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hillinfer import _native
-from hillinfer.csd.software.files import ColdFile, aligned_buffer
+from hillinfer.csd.cold.files import ColdFile, aligned_buffer
 
 _WRITERS = 4  # as many pieces as may be unwritten
 _UNWRITTEN_BYTES = 8 << 20  # write-behind bound: appending waits beyond it

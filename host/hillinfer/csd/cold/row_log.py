@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hillinfer import _native
+from hillinfer.csd.cold.files import ColdFile
+from hillinfer.csd.cold.io_pool import IoPool
 from hillinfer.csd.contract import ReadTicket, Rows
-from hillinfer.csd.software.files import ColdFile
-from hillinfer.csd.software.io_pool import IoPool
 from hillinfer.errors import ColdPoolError, CorruptRecordError
 from hillinfer.kv.column import Column
 

@@ -1,0 +1,1 @@
+"""The cold pool's files: every device keeps its rows here, whatever scores the keys."""

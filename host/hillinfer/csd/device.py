@@ -1,0 +1,81 @@
+"""A device of two halves: rows in the cold pool, and what scores their keys."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hillinfer.csd.cold import files
+from hillinfer.csd.cold.rows import ColdRows
+from hillinfer.csd.contract import Capabilities, Counters, Device, ReadTicket, Rows, Run, ScoreTicket, Stream
+from hillinfer.csd.scorer import Scorer
+from hillinfer.errors import DeviceError
+from hillinfer.kv.geometry import TILE
+from hillinfer.kv.keys import ScoringKeys
+from hillinfer.kv.query import QuantisedQuery
+
+
+class TwoPartDevice(Device):
+    """The driver contract over a cold pool and a scorer, both of which it owns.
+
+    Nothing that runs refers to the device itself: a device that is dropped closes like one that is told to.
+    """
+
+    def __init__(self, rows: ColdRows, scorer: Scorer) -> None:
+        self.rows, self.scorer = rows, scorer
+        self._close = weakref.finalize(self, _close, rows, scorer)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.scorer.capabilities
+
+    @property
+    def counters(self) -> Counters:
+        return self.scorer.counters
+
+    def check_room(self, tokens: int, sequences: int) -> None:
+        self._check_open()
+        need = self.rows.geometry.kv_bytes(tokens, sequences) - self.counters.stored_bytes
+        files.check_room(self.rows.folder, need + self.scorer.check_room(tokens, sequences))
+
+    def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
+        self._check_open()
+        self.rows.append(stream, first, rows)
+        self.counters.stored_bytes += rows.size
+        self.scorer.append(stream, first, rows, keys)
+
+    def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
+        self._check_open()
+        held = self.rows.length(stream)
+        for run in runs:
+            if run.first % TILE or run.tokens % TILE or not 0 < run.tokens <= held - run.first or run.first < 0:
+                raise DeviceError(f"layer {stream.layer}: no whole tiles in {run} of {held} tokens")
+        return self.scorer.submit(stream, query, runs)
+
+    def read(self, stream: Stream, positions: npt.NDArray[np.int64], out: Rows) -> ReadTicket:
+        self._check_open()
+        self.counters.read_rows += len(positions)
+        self.counters.read_bytes += len(positions) * self.rows.geometry.row_bytes
+        return self.rows.read(stream, positions, out)
+
+    def flush(self) -> None:
+        self._check_open()
+        self.rows.pool.drain()
+        self.scorer.flush()
+
+    def close(self) -> None:
+        self._close()
+
+    def _check_open(self) -> None:
+        if not self._close.alive:
+            raise DeviceError("the device is closed: make a new cache")
+
+
+def _close(rows: ColdRows, scorer: Scorer) -> None:
+    try:
+        scorer.close()
+    finally:
+        rows.close()

@@ -1,0 +1,95 @@
+"""Buffers of the board that are used again and again, and parts of them."""
+
+from __future__ import annotations
+
+from hillinfer.csd.kernel.board import Board, Buffer, Port
+from hillinfer.errors import DeviceFull
+
+PAGE = 4096
+"""Alignment of a Part on every board."""
+
+
+def pages(nbytes: int) -> int:
+    """nbytes rounded up to whole pages."""
+    return -(-nbytes // PAGE) * PAGE
+
+
+class BufferPool:
+    """Buffers of one size and port. One that is given back is taken again before a new one is made.
+
+    most   buffers that may be out at once
+    """
+
+    def __init__(self, board: Board, nbytes: int, port: Port, most: int, *, p2p: bool = False) -> None:
+        self._board, self.nbytes, self._port, self._most, self._p2p = board, pages(nbytes), port, most, p2p
+        self._free: list[Buffer] = []
+        self._all: list[Buffer] = []
+        self._out = 0
+
+    @property
+    def available(self) -> bool:
+        """Whether one more may be taken."""
+        return self._out < self._most
+
+    def take(self) -> Buffer:
+        """A buffer, with whatever the last user left in it."""
+        assert self.available
+        if not self._free:
+            self._free.append(self._board.allocate(self.nbytes, self._port, p2p=self._p2p))
+            self._all.append(self._free[-1])
+        self._out += 1
+        return self._free.pop()
+
+    def give(self, buffer: Buffer, *, usable: bool = True) -> None:
+        """Give one back. Not ``usable``: something on the board may still write into it, so it is never used again."""
+        self._out -= 1
+        if usable:
+            self._free.append(buffer)
+
+    def close(self) -> None:
+        """Give all of them back to the board."""
+        for buffer in self._all:
+            buffer.close()
+
+
+class Arena:
+    """Memory for keys that stay: taken in any sizes, given back all at once.
+
+    It grows by blocks that double up to ``block_bytes``, as every buffer of a card costs a file descriptor or more.
+    """
+
+    _FIRST = 1 << 20
+
+    def __init__(self, board: Board, block_bytes: int) -> None:
+        self._board, self._block_bytes = board, pages(block_bytes)
+        self._blocks: list[Buffer] = []
+        self._free: list[tuple[Buffer, int, int]] = []  # buffer, offset, bytes
+
+    def take(self, nbytes: int) -> tuple[Buffer, int]:
+        """A buffer and an offset into it, from which on ``nbytes`` are free. DeviceFull when there is no room."""
+        nbytes = pages(nbytes)
+        for i, (buffer, offset, room) in enumerate(self._free):
+            if room >= nbytes:
+                self._free[i] = (buffer, offset + nbytes, room - nbytes)
+                return buffer, offset
+        held = sum(block.nbytes for block in self._blocks)
+        buffer = self._grow(nbytes, min(self._block_bytes, max(self._FIRST, held)))
+        self._free.append((buffer, nbytes, buffer.nbytes - nbytes))
+        return buffer, 0
+
+    def _grow(self, least: int, wanted: int) -> Buffer:
+        # Where the board has p2p, its memory is reached without a mirror: keys then take no host memory.
+        p2p = self._board.p2p
+        try:
+            buffer = self._board.allocate(max(least, wanted), Port.KEYS, p2p=p2p)
+        except DeviceFull:
+            if wanted <= least:
+                raise
+            buffer = self._board.allocate(least, Port.KEYS, p2p=p2p)
+        self._blocks.append(buffer)
+        return buffer
+
+    def close(self) -> None:
+        """Give everything back to the board."""
+        for block in self._blocks:
+            block.close()

@@ -1,0 +1,188 @@
+"""The scorer that runs ``qk_score`` on a board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from hillinfer.csd.abi import Layout
+from hillinfer.csd.contract import Capabilities, Counters, Record, Rows, Run, ScoreTicket, Stream
+from hillinfer.csd.kernel.board import Board
+from hillinfer.csd.kernel.keys import KeyStore
+from hillinfer.csd.kernel.launches import LaunchQueue
+from hillinfer.csd.kernel.resident import ResidentKeys
+from hillinfer.csd.kernel.streamed import PIECE_BYTES, RING, StreamedKeys
+from hillinfer.csd.scorer import Scorer
+from hillinfer.errors import DeviceFull, SettingError
+from hillinfer.kv.column import Column
+from hillinfer.kv.geometry import Geometry
+from hillinfer.kv.keys import ScoringKeys
+from hillinfer.kv.query import QuantisedQuery
+
+KEYS = ("auto", "resident", "stream")
+
+_FIX = "keep the keys on the drive (--device-keys stream), shorten the document, or use the software device"
+
+
+@dataclass(frozen=True)
+class KernelSettings:
+    """How a driver uses its board.
+
+    keys          where the scoring copy lies: "resident" in the board's memory, "stream" on the drive, read for every
+                  query; "auto": resident if the expected tokens fit, else stream where the board has p2p
+    key_format    what the engine casts keys to, "int8" or "int4"
+    chunk         most tokens of a launch on resident keys, a power of two
+    depth         pieces (of a launch each, as a rule) queued at once
+    piece_bytes   of keys read at once when they are streamed
+    ring          such pieces on the board at once
+    """
+
+    keys: str = "auto"
+    key_format: str = "int8"
+    chunk: int = 16384
+    depth: int = 64
+    piece_bytes: int = PIECE_BYTES
+    ring: int = RING
+
+    def __post_init__(self) -> None:
+        if self.keys not in KEYS:
+            raise SettingError(f"unknown place for the device's keys {self.keys!r}: choose one of {', '.join(KEYS)}")
+        if self.key_format not in ("int8", "int4"):
+            raise SettingError(f"unknown key format {self.key_format!r}: choose int8 or int4")
+        if self.chunk < 64 or self.chunk & (self.chunk - 1) or self.chunk > 1 << 20:
+            raise SettingError(f"chunk is {self.chunk}: choose a power of two from 64 to {1 << 20}")
+        if min(self.depth, self.ring, self.piece_bytes) < 1:
+            raise SettingError("depth, ring and piece_bytes must be at least 1")
+
+
+class KernelScorer(Scorer):
+    """The scoring copy packed for the kernel, and launches over it. Owns the board.
+
+    Streamed keys lie on the drive as FP16, and the kernel casts them; resident ones are the integers themselves. Both
+    give the same scores, to the bit.
+
+    folder          for streamed keys; it exists
+    region_tokens   most tokens a sequence may have: whole tiles
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        geometry: Geometry,
+        folder: Path,
+        *,
+        region_tokens: int,
+        record: Record,
+        settings: KernelSettings | None = None,
+    ) -> None:
+        self._board, self._geometry, self._folder, self._record = board, geometry, folder, record
+        self._settings = settings or KernelSettings()
+        self._region_tokens = region_tokens
+        self.counters = Counters()
+        formats = ("int8", "int4") if self._settings.key_format == "int8" else ("int4",)
+        self.capabilities = Capabilities(board.name, formats, board.memory_bytes, board.p2p)
+        self._exponents: dict[Stream, Column[np.uint8]] = {}
+        self._keys: KeyStore | None = None
+        self._closed = False
+        self._layout_of("stream" if self._settings.keys == "stream" else "resident")  # refuses what cannot be scored
+
+    def _layout_of(self, keys: str) -> Layout:
+        geometry, stored = self._geometry, self._settings.key_format
+        return Layout(
+            f"fp16_{stored}" if keys == "stream" else stored, geometry.kv_heads, geometry.group, geometry.head_dim
+        )
+
+    @property
+    def keys(self) -> str:
+        """Where the keys are: "resident" or "stream"; "auto" while that is open."""
+        if self._keys is None:
+            return self._settings.keys
+        return "stream" if isinstance(self._keys, StreamedKeys) else "resident"
+
+    def _open(self, keys: str) -> None:
+        """Decide where keys lie. Takes no memory of the board yet."""
+        geometry, settings = self._geometry, self._settings
+        self._layout = layout = self._layout_of(keys)
+        if keys == "stream":
+            self._keys = StreamedKeys(
+                self._board,
+                geometry.layers,
+                layout.row_bytes,
+                self._folder,
+                self._region_tokens,
+                self.counters,
+                piece_bytes=settings.piece_bytes,
+                ring=settings.ring,
+            )
+        else:
+            self._keys = ResidentKeys(self._board, geometry.layers, layout.row_bytes, settings.chunk)
+        self._queue = LaunchQueue(self._board, layout, self._keys, settings.depth, self.counters, self._record)
+
+    def _store(self) -> KeyStore:
+        """Where keys lie; decided now at the latest."""
+        if self._keys is None:
+            self._open("stream" if self._settings.keys == "stream" else "resident")
+        assert self._keys is not None
+        return self._keys
+
+    def check_room(self, tokens: int, sequences: int) -> int:
+        keys, memory = self._store(), self._board.memory_bytes
+        if memory is not None:
+            need = keys.board_bytes(tokens, sequences) + self._queue.board_bytes
+            undecided = self._settings.keys == "auto" and self.keys == "resident" and not self._exponents
+            if need > memory and undecided and self._board.p2p:
+                self._open("stream")
+                keys = self._store()
+                need = keys.board_bytes(tokens, sequences) + self._queue.board_bytes
+            if need > memory:
+                raise DeviceFull(
+                    f"{self._board.name} has {memory / 1e6:.1f} MB of memory and the keys of {tokens} tokens in "
+                    f"{sequences} sequences and {self._geometry.layers} layers need {need / 1e6:.1f} MB of it: {_FIX}"
+                )
+        taken = self.counters.scoring_bytes if self.keys == "stream" else 0
+        return max(0, keys.file_bytes(tokens, sequences) - taken)
+
+    def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
+        store = self._store()
+        packed = self._pack(rows, keys)
+        try:
+            store.append(stream, first, packed)
+        except DeviceFull as error:
+            raise DeviceFull(f"{error}: {_FIX}") from None
+        self.counters.scoring_bytes += len(packed)
+        exponents = self._layout.pack_exponents(keys.exponents).reshape(len(keys.exponents), -1)
+        column = self._exponents.setdefault(stream, Column(np.uint8, (self._layout.exponent_bytes,)))
+        column.append(exponents)
+
+    def _pack(self, rows: Rows, keys: ScoringKeys) -> npt.NDArray[np.uint8]:
+        """Keys in the kernel's layout, bytes [n · row_bytes]."""
+        if self.keys == "resident":
+            return self._layout.pack_keys(keys.integers).reshape(-1)
+        geometry = self._geometry
+        whole = torch.from_numpy(rows).view(geometry.dtype)
+        halves = geometry.unpack_rows(whole)[0].transpose(0, 1).to(torch.float16)  # as cast_keys rounds them
+        return self._layout.pack_keys(halves.contiguous().numpy()).reshape(-1)
+
+    def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
+        self._store()
+        column = self._exponents.get(stream)
+        exponents = np.empty((0, self._layout.exponent_bytes), np.uint8) if column is None else column.values
+        return self._queue.submit(stream, query, runs, exponents)
+
+    def flush(self) -> None:
+        if self._keys is not None:
+            self._keys.flush()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._keys is not None:
+            self._queue.close()
+            self._keys.stop()
+        self._board.close()
