@@ -17,7 +17,7 @@ from hillinfer.doctor.wanted import Wanted
 from hillinfer.errors import ColdPoolError
 
 if TYPE_CHECKING:
-    from hillinfer.csd.software.files import ColdFile
+    from hillinfer.csd.cold.files import ColdFile
 
 SUBJECT = "cold folder"
 _LITTLE = 4 << 30
@@ -29,7 +29,7 @@ _SLOW_MIB_S = 200.0
 
 def examine(machine: Machine, wanted: Wanted) -> Iterator[Finding]:
     """Every device keeps full-precision rows there, so for none is it unneeded."""
-    from hillinfer.csd.software.files import ColdFile  # here: the engine comes along, which may lack its libraries
+    from hillinfer.csd.cold.files import ColdFile  # here: the engine comes along, which may lack its libraries
 
     folder = (wanted.cold_dir or default_cold_dir()).expanduser().absolute()
     place = _place(folder, wanted.cold_dir is None)
@@ -107,7 +107,7 @@ def _direct(file: ColdFile) -> Finding:
 
 def _speed(file: ColdFile) -> Finding:
     """Write 16 MiB once, read them in pieces, then single rows at random places for half a second at most."""
-    from hillinfer.csd.software.files import aligned_buffer
+    from hillinfer.csd.cold.files import aligned_buffer
 
     buffer = aligned_buffer(_PIECE)
     buffer[:] = 0x5A
