@@ -19,6 +19,10 @@ class DocumentError(HillInferError):
     """The prompt or document cannot be used (missing, empty, not UTF-8, too long)."""
 
 
+class ProfileError(HillInferError):
+    """A head profile cannot be read, written, or is of another model."""
+
+
 class MemoryBudgetError(SettingError):
     """A tier's byte budget is too small for the work, or larger than the machine."""
 
