@@ -63,6 +63,18 @@ def _attend_dense(
     return torch.matmul(weights, values[:, None]), lse
 
 
+def attend_weighed(
+    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scaling: float, mask: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention of one token's query [H, G, 1, d] that also gives its weights: output [H, G, 1, d], float32 [H, G, n].
+
+    mask   bool [H, n]: which keys a KV head's queries see; at least one each
+    """
+    logits = torch.matmul(query[:, :, 0].float() * scaling, keys.float().transpose(-1, -2))
+    weights = logits.masked_fill_(~mask[:, None], -math.inf).softmax(-1)
+    return torch.matmul(weights.to(values.dtype), values)[:, :, None], weights
+
+
 def merge(parts: list[Partial]) -> Partial:
     """Attention over the union of disjoint parts of the context."""
     if len(parts) == 1:

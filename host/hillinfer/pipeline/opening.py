@@ -9,12 +9,14 @@ from hillinfer.errors import SettingError
 from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.engine import TieredEngine
+from hillinfer.pipeline.evicting import EvictingEngine
 from hillinfer.policies.base import Policy, SelectingPolicy
+from hillinfer.policies.evicting import EvictingPolicy
 
 
 def check_served(policy: Policy) -> None:
     """SettingError for a policy that no engine runs, such as the stock cache's."""
-    if not isinstance(policy, SelectingPolicy):
+    if not isinstance(policy, SelectingPolicy | EvictingPolicy):
         raise SettingError(f"no engine of HillInfer runs the policy {policy.name!r}: use transformers' DynamicCache")
 
 
@@ -39,13 +41,8 @@ def open_engine(
     check_served(policy)
     policy = policy.fitted(geometry, sequences)
     policy.check(expected)
+    sizes = {"sequences": sequences, "max_tokens": max_tokens, "expected": expected}
+    if isinstance(policy, EvictingPolicy):
+        return EvictingEngine(geometry, policy, settings, device=device, **sizes)
     assert isinstance(policy, SelectingPolicy)
-    return TieredEngine(
-        geometry,
-        policy,
-        settings,
-        sequences=sequences,
-        max_tokens=max_tokens,
-        device=device,
-        expected=expected,
-    )
+    return TieredEngine(geometry, policy, settings, device=device, **sizes)

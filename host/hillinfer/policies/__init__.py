@@ -2,8 +2,33 @@
 
 from hillinfer.policies.base import Budgeted, Policy, SelectingPolicy
 from hillinfer.policies.budget import TokenBudget
+from hillinfer.policies.cake import CAKE
+from hillinfer.policies.evicting import Chunk, EvictingPolicy, Evictor
 from hillinfer.policies.full import Full
+from hillinfer.policies.h2o import H2O
 from hillinfer.policies.hillinfer import HillInfer
+from hillinfer.policies.pyramidkv import PyramidKV
 from hillinfer.policies.registry import create, names
+from hillinfer.policies.snapkv import SnapKV
+from hillinfer.policies.streaming_llm import StreamingLLM
+from hillinfer.store.kept_rows import Held
 
-__all__ = ["Budgeted", "Full", "HillInfer", "Policy", "SelectingPolicy", "TokenBudget", "create", "names"]
+__all__ = [
+    "CAKE",
+    "H2O",
+    "Budgeted",
+    "Chunk",
+    "EvictingPolicy",
+    "Evictor",
+    "Full",
+    "Held",
+    "HillInfer",
+    "Policy",
+    "PyramidKV",
+    "SelectingPolicy",
+    "SnapKV",
+    "StreamingLLM",
+    "TokenBudget",
+    "create",
+    "names",
+]

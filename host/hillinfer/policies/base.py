@@ -94,12 +94,12 @@ class Budgeted(Policy):
         if allowed < self.minimum:
             raise SettingError(
                 f"a budget of {self.allowance} allows {allowed} tokens, and {self.name} needs at least {self.minimum}"
-                f"{self._why_minimum}: give more (--budget {self.minimum})"
+                f"{f' ({self.why_minimum})' if self.why_minimum else ''}: give more (--budget {self.minimum})"
             )
 
     @property
-    def _why_minimum(self) -> str:
-        """What the minimum is made of, for the error: `` (4 sinks and 1 recent token)``."""
+    def why_minimum(self) -> str:
+        """What the minimum is made of, for the error: ``4 sinks and 1 recent token``."""
         return ""
 
 

@@ -8,12 +8,22 @@ from typing import Any
 
 from hillinfer.errors import SettingError
 from hillinfer.policies.base import Policy
+from hillinfer.policies.cake import CAKE
 from hillinfer.policies.full import Full
+from hillinfer.policies.h2o import H2O
 from hillinfer.policies.hillinfer import HillInfer
+from hillinfer.policies.pyramidkv import PyramidKV
+from hillinfer.policies.snapkv import SnapKV
+from hillinfer.policies.streaming_llm import StreamingLLM
 
 _POLICIES: dict[str, type[Policy]] = {
     HillInfer.name: HillInfer,
     Full.name: Full,
+    StreamingLLM.name: StreamingLLM,
+    H2O.name: H2O,
+    SnapKV.name: SnapKV,
+    PyramidKV.name: PyramidKV,
+    CAKE.name: CAKE,
 }
 
 

@@ -15,6 +15,7 @@ class Ledger:
     moved_rows, pool_rows         rows that entered the hot pool while decoding; its size, summed over the steps
     cold_read_bytes               selected rows read from the cold pool while decoding
     host_scored, device_scored    tokens scored by each side, while decoding
+    dropped_tokens                cached tokens that a KV head no longer has, mean over layers, sequences and heads
     """
 
     tiers: Tiers = field(default_factory=Tiers)
@@ -25,6 +26,7 @@ class Ledger:
     cold_read_bytes: int = 0
     host_scored: int = 0
     device_scored: int = 0
+    dropped_tokens: float = 0.0
 
     def change(self, *, device: int = 0, hot: int = 0, cold: int = 0) -> None:
         """A tier's bytes grew (or shrank) by so much."""

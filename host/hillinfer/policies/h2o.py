@@ -1,0 +1,68 @@
+"""H2O: heavy hitters, which have received most attention so far, and recent tokens.
+
+Source: Zhang et al., H2O: Heavy-Hitter Oracle for Efficient Generative Inference (arXiv 2306.14048). A key's mass is
+the sum of all softmax weights it has received, causal, over prompt and decode steps, of all query heads of its group;
+it goes with the row. Departures: a whole prompt is seen before anything is dropped, so that its chunks don't matter;
+heads of a group share their keys, so their masses are summed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from hillinfer.errors import SettingError
+from hillinfer.kv.geometry import Geometry
+from hillinfer.policies.evicting import Chunk, EvictingPolicy, Evictor
+from hillinfer.store.kept_rows import Held
+
+_ELEMENTS = 1 << 22  # attention weights of a prompt computed at a time
+
+
+@dataclass(frozen=True)
+class H2O(EvictingPolicy):
+    """recent    share of the budget for the most recent tokens, in [0, 1); the rest is for the heavy hitters"""
+
+    name: ClassVar[str] = "h2o"
+    source: ClassVar[str] = "H2O, arXiv 2306.14048"
+
+    recent: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.recent < 1:
+            raise SettingError(f"recent is {self.recent}: it must be at least 0 and below 1 (0.5 halves the budget)")
+        super().__post_init__()
+
+    @property
+    def minimum(self) -> int:
+        return 2
+
+    @property
+    def why_minimum(self) -> str:
+        return "1 heavy hitter and 1 recent token"
+
+    def open(self, geometry: Geometry) -> Evictor:  # noqa: ARG002
+        return _Mass(self.recent)
+
+
+class _Mass(Evictor):
+    weighs = True
+
+    def __init__(self, recent: float) -> None:
+        self._recent = recent
+
+    def read(self, chunk: Chunk, held: Held) -> None:
+        heads, group, length, _ = chunk.query.shape
+        size = max(1, _ELEMENTS // (heads * group * held.positions.shape[1]))
+        for first in range(0, length, size):
+            held.weights.add_(chunk.attention(held, first, first + size).sum((1, 2)))
+
+    def step(self, held: Held, weights: torch.Tensor | None) -> None:
+        assert weights is not None
+        held.weights.add_(weights.sum(1))
+
+    def scores(self, held: Held, budget: int) -> torch.Tensor:
+        heavy = int((1 - self._recent) * budget)
+        return held.weights.masked_fill(held.positions >= held.tokens - (budget - heavy), torch.inf)
