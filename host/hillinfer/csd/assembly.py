@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hillinfer.csd.abi import ScoreBlock
-from hillinfer.csd.contract import Run, ScoreTicket
+from hillinfer.csd.contract import Run, ScoreTicket, Stream
+from hillinfer.csd.scorer import Scorer
 from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import BLOCK
+from hillinfer.kv.query import QuantisedQuery
 
 _OFFSETS = np.arange(BLOCK, dtype=np.uint16)
 
@@ -49,3 +51,10 @@ class AssembledTicket(ScoreTicket):
                 raise DeviceError("a launch was cancelled while its scores were waited for")
             scores[run.first : run.first + run.tokens] = self.scores[place : place + run.tokens]
             place += run.tokens
+
+
+class AssemblingScorer(Scorer):
+    """A scorer whose tickets are such ones."""
+
+    @abstractmethod
+    def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> AssembledTicket: ...

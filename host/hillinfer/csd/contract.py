@@ -75,6 +75,7 @@ class Counters:
     scan_bytes       keys scored, scanned_tokens of them, by launches launches
     p2p_bytes        of the keys scored, those a drive wrote straight into the device's memory
     host_key_bytes   of the keys scored, those that were read into host memory first
+    fallback         why the software device scores in this one's place; None: it does not
     """
 
     stored_bytes: int = 0
@@ -86,6 +87,7 @@ class Counters:
     launches: int = 0
     p2p_bytes: int = 0
     host_key_bytes: int = 0
+    fallback: str | None = None
 
 
 class ScoreTicket(ABC):

@@ -33,6 +33,11 @@ class RowLog:
         self._checksums: dict[int, Column[np.uint32]] = {}
         self._writing: dict[int, list[Future[None]]] = {}
 
+    @property
+    def sequences(self) -> list[int]:
+        """The sequences that have rows in the log."""
+        return list(self._checksums)
+
     def length(self, sequence: int) -> int:
         """Rows of a sequence in the log."""
         return len(self._checksums.get(sequence, ()))

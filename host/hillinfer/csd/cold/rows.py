@@ -35,6 +35,10 @@ class ColdRows:
             self.close()
             raise
 
+    def streams(self) -> list[Stream]:
+        """The streams that have tokens in the log."""
+        return [Stream(log.layer, sequence) for log in self.logs for sequence in log.sequences]
+
     def length(self, stream: Stream) -> int:
         """Tokens of a stream in the log."""
         return self.logs[stream.layer].length(stream.sequence)

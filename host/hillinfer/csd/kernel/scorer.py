@@ -11,13 +11,13 @@ import numpy.typing as npt
 import torch
 
 from hillinfer.csd.abi import Layout
-from hillinfer.csd.contract import Capabilities, Counters, Record, Rows, Run, ScoreTicket, Stream
+from hillinfer.csd.assembly import AssemblingScorer
+from hillinfer.csd.contract import Capabilities, Counters, Record, Rows, Run, Stream
 from hillinfer.csd.kernel.board import Board
 from hillinfer.csd.kernel.keys import KeyStore
-from hillinfer.csd.kernel.launches import LaunchQueue
+from hillinfer.csd.kernel.launches import KernelTicket, LaunchQueue
 from hillinfer.csd.kernel.resident import ResidentKeys
 from hillinfer.csd.kernel.streamed import PIECE_BYTES, RING, StreamedKeys
-from hillinfer.csd.scorer import Scorer
 from hillinfer.errors import DeviceFull, SettingError
 from hillinfer.kv.column import Column
 from hillinfer.kv.geometry import Geometry
@@ -25,6 +25,7 @@ from hillinfer.kv.keys import ScoringKeys
 from hillinfer.kv.query import QuantisedQuery
 
 KEYS = ("auto", "resident", "stream")
+SPLITS = ("layer", "tokens")
 
 _FIX = "keep the keys on the drive (--device-keys stream), shorten the document, or use the software device"
 
@@ -40,6 +41,7 @@ class KernelSettings:
     depth         pieces (of a launch each, as a rule) queued at once
     piece_bytes   of keys read at once when they are streamed
     ring          such pieces on the board at once
+    split         how several boards share the keys: by "layer" or by "tokens" (hillinfer.csd.several)
     """
 
     keys: str = "auto"
@@ -48,10 +50,13 @@ class KernelSettings:
     depth: int = 64
     piece_bytes: int = PIECE_BYTES
     ring: int = RING
+    split: str = "layer"
 
     def __post_init__(self) -> None:
         if self.keys not in KEYS:
             raise SettingError(f"unknown place for the device's keys {self.keys!r}: choose one of {', '.join(KEYS)}")
+        if self.split not in SPLITS:
+            raise SettingError(f"unknown split {self.split!r}: choose one of {', '.join(SPLITS)}")
         if self.key_format not in ("int8", "int4"):
             raise SettingError(f"unknown key format {self.key_format!r}: choose int8 or int4")
         if self.chunk < 64 or self.chunk & (self.chunk - 1) or self.chunk > 1 << 20:
@@ -60,7 +65,7 @@ class KernelSettings:
             raise SettingError("depth, ring and piece_bytes must be at least 1")
 
 
-class KernelScorer(Scorer):
+class KernelScorer(AssemblingScorer):
     """The scoring copy packed for the kernel, and launches over it. Owns the board.
 
     Streamed keys lie on the drive as FP16, and the kernel casts them; resident ones are the integers themselves. Both
@@ -68,6 +73,7 @@ class KernelScorer(Scorer):
 
     folder          for streamed keys; it exists
     region_tokens   most tokens a sequence may have: whole tiles
+    counters        to count in; None: its own
     """
 
     def __init__(
@@ -79,11 +85,13 @@ class KernelScorer(Scorer):
         region_tokens: int,
         record: Record,
         settings: KernelSettings | None = None,
+        counters: Counters | None = None,
     ) -> None:
         self._board, self._geometry, self._folder, self._record = board, geometry, folder, record
         self._settings = settings or KernelSettings()
         self._region_tokens = region_tokens
-        self.counters = Counters()
+        self.counters = Counters() if counters is None else counters
+        self._written = 0
         formats = ("int8", "int4") if self._settings.key_format == "int8" else ("int4",)
         self.capabilities = Capabilities(board.name, formats, board.memory_bytes, board.p2p)
         self._exponents: dict[Stream, Column[np.uint8]] = {}
@@ -144,8 +152,7 @@ class KernelScorer(Scorer):
                     f"{self._board.name} has {memory / 1e6:.1f} MB of memory and the keys of {tokens} tokens in "
                     f"{sequences} sequences and {self._geometry.layers} layers need {need / 1e6:.1f} MB of it: {_FIX}"
                 )
-        taken = self.counters.scoring_bytes if self.keys == "stream" else 0
-        return max(0, keys.file_bytes(tokens, sequences) - taken)
+        return max(0, keys.file_bytes(tokens, sequences) - self._written)
 
     def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
         store = self._store()
@@ -154,6 +161,7 @@ class KernelScorer(Scorer):
             store.append(stream, first, packed)
         except DeviceFull as error:
             raise DeviceFull(f"{error}: {_FIX}") from None
+        self._written += len(packed)
         self.counters.scoring_bytes += len(packed)
         exponents = self._layout.pack_exponents(keys.exponents).reshape(len(keys.exponents), -1)
         column = self._exponents.setdefault(stream, Column(np.uint8, (self._layout.exponent_bytes,)))
@@ -168,7 +176,7 @@ class KernelScorer(Scorer):
         halves = geometry.unpack_rows(whole)[0].transpose(0, 1).to(torch.float16)  # as cast_keys rounds them
         return self._layout.pack_keys(halves.contiguous().numpy()).reshape(-1)
 
-    def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
+    def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> KernelTicket:
         self._store()
         column = self._exponents.get(stream)
         exponents = np.empty((0, self._layout.exponent_bytes), np.uint8) if column is None else column.values

@@ -62,11 +62,20 @@ class SoftwareScorer(Scorer):
     folder          for the scoring copy; it exists
     region_tokens   most tokens a sequence may have: whole tiles
     record          called as ``record(name, thread, start, end)`` for each launch that is complete, for a trace
+    counters        to count in; None: its own
     """
 
-    def __init__(self, geometry: Geometry, folder: Path, *, region_tokens: int, record: Record) -> None:
+    def __init__(
+        self,
+        geometry: Geometry,
+        folder: Path,
+        *,
+        region_tokens: int,
+        record: Record,
+        counters: Counters | None = None,
+    ) -> None:
         self.capabilities = Capabilities("software", ("int8", "int4"), None, p2p=False)
-        self.counters = Counters()
+        self.counters = Counters() if counters is None else counters
         self._geometry, self._record = geometry, record
         self._tags = itertools.count(1)
         self._scanner = _native.ScanThread()
