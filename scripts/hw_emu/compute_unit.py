@@ -15,7 +15,7 @@ CONTROL: Final = 0x00
 _PATIENCE: Final = 0.002  # seconds that a poll of a running kernel is held back, so that polling costs nothing
 
 Work = Callable[[tuple[int, int, int, int], tuple[int, ...]], bool]
-"""Run one launch; false when it is never to be done."""
+"""Run one launch; false when it is to hang."""
 
 
 class ComputeUnit:
@@ -28,6 +28,7 @@ class ComputeUnit:
         self._control = AP_IDLE
         self._started: queue.SimpleQueue[tuple[tuple[int, int, int, int], tuple[int, ...]] | None] = queue.SimpleQueue()
         self._done = threading.Event()
+        self._hangs = False
         self._thread = threading.Thread(target=self._loop, name="kernel", daemon=True)
         self._thread.start()
 
@@ -51,6 +52,12 @@ class ComputeUnit:
             self._done.clear()
             self._control = AP_DONE | AP_IDLE | AP_READY
         return self._control
+
+    def release(self) -> None:
+        """End a launch that hangs: who lets its buffers go has given it up."""
+        if self._hangs:
+            self._hangs = False
+            self._done.set()
 
     def close(self) -> None:
         """Take no further launches; one that runs is left to itself."""
@@ -78,6 +85,8 @@ class ComputeUnit:
                 return
             if done:
                 self._done.set()
+            else:
+                self._hangs = True
 
 
 def _signed(word: int) -> int:

@@ -57,6 +57,7 @@ class Device:
             return messages.answer(api, ack=True, filename=self._memory.allocate(call.address, call.size, p2p=call.p2p))
         if api is Api.FREE:
             self._memory.free(call.address)
+            self._unit.release()
         elif api is Api.TO_DEVICE:
             self._memory.write(call.address, call.data[: call.size])
             return messages.answer(api, size=call.size)

@@ -111,14 +111,14 @@ def make_folder() -> Path:
 def complete(variables: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
     """``base`` with the variables, and with paths put before those that are there."""
     added = dict(base) | dict(variables)
-    for name, first in (("PYTHONPATH", os.fspath(PYXRT)), ("LD_PRELOAD", os.fspath(quick_sleep()))):
+    for name, first in (("PYTHONPATH", os.fspath(PYXRT)), ("LD_PRELOAD", os.fspath(shim_fixes()))):
         added[name] = os.pathsep.join(filter(None, [first, base.get(name, "")]))
     return added
 
 
-def quick_sleep() -> Path:
-    """The library that shortens the shim's sleeps, compiled when it is missing or old."""
-    source, library = Path(__file__).with_name("quick_sleep.cpp"), BUILD / "hw_emu/libquick_sleep.so"
+def shim_fixes() -> Path:
+    """The library that is loaded before libc, compiled when it is missing or old."""
+    source, library = Path(__file__).with_name("shim_fixes.cpp"), BUILD / "hw_emu/libshim_fixes.so"
     if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:
         compiler = shutil.which("g++") or shutil.which("c++")
         if compiler is None:

@@ -3,9 +3,14 @@
 // Written from the public headers of libxrt-dev. Two things differ, both on the safe side: calls that block release
 // the interpreter's lock, and kernel(...) raises TypeError for an argument that fits nothing, where AMD's drops it.
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -104,6 +109,23 @@ nb::object map(xrt::bo &bo) {
     return nb::steal(view);
 }
 
+bool over(const xrt::run &run) {
+    const ert_cmd_state state = run.state();
+    return state >= ERT_CMD_STATE_COMPLETED && state != ERT_CMD_STATE_SUBMITTED;
+}
+
+// XRT keeps no reference to what it runs: a launch that Python forgets before it is over is kept here until it is.
+void start(xrt::run &run) {
+    static std::mutex mutex;
+    static auto &running = *new std::vector<xrt::run>;  // never destroyed, as a launch may hang to the end
+    {
+        const std::lock_guard lock(mutex);
+        running.erase(std::remove_if(running.begin(), running.end(), over), running.end());
+        running.push_back(run);
+    }
+    run.start();
+}
+
 xrt::run call(xrt::kernel &kernel, nb::args arguments) {
     xrt::run run(kernel);
     int index = 0;
@@ -117,8 +139,25 @@ xrt::run call(xrt::kernel &kernel, nb::args arguments) {
         ++index;
     }
     nb::gil_scoped_release unlocked;
-    run.start();
+    start(run);
     return run;
+}
+
+// In emulation the runtime schedules launches itself (sws), and its wait knows no timeout and can miss the end of a
+// launch that ends while it begins to wait. So the state is asked for instead.
+ert_cmd_state wait(const xrt::run &run, unsigned milliseconds) {
+    static const bool emulation = std::getenv("XCL_EMULATION_MODE") != nullptr;
+    if (!emulation)
+        return run.wait(milliseconds);
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
+    for (;;) {
+        if (over(run))
+            return run.state();
+        if (milliseconds && Clock::now() > end)
+            return ERT_CMD_STATE_TIMEOUT;
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
 }
 
 void define_enums(nb::module_ &m) {
@@ -214,9 +253,9 @@ void define_kernel(nb::module_ &m) {
         .def(nb::init<const xrt::kernel &>(), Unlocked())
         .def("set_arg", [](xrt::run &r, int index, const xrt::bo &buffer) { r.set_arg(index, buffer); })
         .def("set_arg", [](xrt::run &r, int index, int scalar) { r.set_arg(index, scalar); })
-        .def("start", [](xrt::run &r) { r.start(); }, Unlocked())
-        .def("wait", [](xrt::run &r) { return r.wait(); }, Unlocked())
-        .def("wait", [](xrt::run &r, unsigned milliseconds) { return r.wait(milliseconds); }, Unlocked())
+        .def("start", &start, Unlocked())
+        .def("wait", [](const xrt::run &r) { return wait(r, 0); }, Unlocked())  // without a timeout
+        .def("wait", &wait, Unlocked())
         .def("state", &xrt::run::state, Unlocked());
 }
 
