@@ -28,11 +28,13 @@ from transformers.masking_utils import sdpa_mask
 
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.errors import HillInferError, ModelError, SettingError
+from hillinfer.integrations.predict import Foresight
 from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.opening import check_served, open_engine
 from hillinfer.pipeline.trace import Trace
 from hillinfer.policies import HillInfer, Policy
+from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.report import Tiers
 
 NAME = "hillinfer"
@@ -124,6 +126,10 @@ class HillInferCache(Cache):
         for engine_layer, index in enumerate(full):
             layers[index] = HillInferLayer(self, engine_layer)
         super().__init__(layers=layers)
+        self._full = full
+        self._foresight: Foresight | None = None
+        if isinstance(policy, IndexingPolicy) and policy.predicts:
+            self._foresight = Foresight(model, {index: layer for layer, index in enumerate(full)}, self)
         model.set_attn_implementation(NAME)
 
     def expect(self, total_tokens: int, sequences: int = 1) -> None:
@@ -157,6 +163,15 @@ class HillInferCache(Cache):
                 "call reset(), or make a new one"
             )
         return self._engine
+
+    def foretell(self, layer: int, query: torch.Tensor, scaling: float) -> None:
+        """The engine's ``layer`` is likely to have the query [B, H·G, 1, d] in this step of one token each."""
+        held = self.layers[self._full[layer]]
+        if self._engine is None or not isinstance(held, HillInferLayer) or held.get_seq_length() < self.prompt_length:
+            return
+        with torch.inference_mode(False), torch.no_grad():
+            for sequence in range(min(len(query), self._engine.sequences)):
+                self._engine.foretell(layer, sequence, query[sequence], scaling)
 
     @property
     def trace(self) -> Trace:
@@ -213,6 +228,8 @@ class HillInferCache(Cache):
     def close(self) -> None:
         """Free memory and remove every cold file. May be called twice."""
         self.reset()
+        if self._foresight is not None:
+            self._foresight.close()
         self._closed = True
 
     def __enter__(self) -> HillInferCache:

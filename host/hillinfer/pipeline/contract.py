@@ -81,6 +81,12 @@ class Engine(ABC):
         query [H·G, 1, d], keys and values [H, 1, d] → [H·G, 1, d].
         """
 
+    def foretell(self, layer: int, sequence: int, query: torch.Tensor, scaling: float) -> None:  # noqa: B027
+        """A step of ``layer`` is likely to have the query [H·G, 1, d]; called while an earlier layer computes.
+
+        Only for policies that predict. A step that was not foretold goes by its own query.
+        """
+
     @abstractmethod
     def settled_ledger(self) -> Ledger:
         """The counts, with nothing left to do behind a step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,27 +19,50 @@ from hillinfer.kv.attention import Partial, attend, merge
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.row_attention import attend_rows
 from hillinfer.kv.selection import Positions
+from hillinfer.pipeline.choosing import Chooser
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.evaluate import Evaluator
 from hillinfer.pipeline.heap import Heap
+from hillinfer.pipeline.indexed import Indexed
+from hillinfer.pipeline.near_data import NearData
 from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.base import PerHead, SelectingPolicy
+from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import Ledger
 from hillinfer.store.token_stream import Selection, TokenStream, make_pieces
 
 _KEY_FORMAT = "int8"
-_WINDOW = 16  # last queries of a prompt, whose selections stand for the history that a fresh hit-rate table lacks
+
+
+@dataclass
+class _Chosen:
+    """What a step attends to: ``rows`` is the union of the ``sets``, ``located`` its rows, the cold ones on their way.
+
+    length   tokens of the stream when it was chosen
+    """
+
+    length: int
+    sets: list[Positions]
+    rows: Positions
+    located: Selection
 
 
 @dataclass
 class _Work:
-    """A stream and what the engine remembers about it between steps."""
+    """A stream and what the engine remembers about it between steps.
+
+    fresh    a prompt was read since the last step: its last queries have yet to fill the hot pool
+    ahead    what the next step attends to, where it was foretold
+    behind   what was put off behind the last step
+    index    bytes of the stream's index that the ledger knows of
+    """
 
     stream: TokenStream
-    normaliser: PerHead | None = None
-    window: list[tuple[npt.NDArray[np.float32], PerHead]] = field(default_factory=list)
+    fresh: bool = False
+    ahead: _Chosen | None = None
     behind: Callable[[], None] | None = None
+    index: int = 0
 
     def ready(self) -> TokenStream:
         """The stream, once what was put off behind its last step is done."""
@@ -47,6 +70,23 @@ class _Work:
             behind, self.behind = self.behind, None
             behind()
         return self.stream
+
+
+class _Behind:
+    """What was put off behind earlier steps, of all streams. Knows no engine: there is no cycle to keep one alive."""
+
+    def __init__(self) -> None:
+        self._works: list[_Work] = []
+
+    def put(self, work: _Work, todo: Callable[[], None]) -> None:
+        work.behind = todo
+        self._works.append(work)
+
+    def catch_up(self) -> None:
+        """Do all of it; called while something else is waited for."""
+        works, self._works = self._works, []
+        for work in works:
+            work.ready()
 
 
 class TieredEngine(Engine):
@@ -57,13 +97,13 @@ class TieredEngine(Engine):
     expected     tokens a sequence will have as far as is known: budgets must do for them
     """
 
-    policy: SelectingPolicy
+    policy: SelectingPolicy | IndexingPolicy
     csd: Device
 
     def __init__(
         self,
         geometry: Geometry,
-        policy: SelectingPolicy,
+        policy: SelectingPolicy | IndexingPolicy,
         settings: StoreSettings,
         *,
         sequences: int,
@@ -75,17 +115,21 @@ class TieredEngine(Engine):
         self.trace = Trace(enabled=settings.trace)
         self.ledger = Ledger()
         self._heap = Heap()
+        self._behind = _Behind()
         newest = settings.device_bytes
         self.capacity = Capacity(
-            geometry, sequences, settings.hot_bytes, newest.nbytes if newest else None, pinned=policy.attended
+            geometry,
+            sequences,
+            settings.hot_bytes,
+            newest.nbytes if newest else None,
+            pinned=policy.attended,
+            scored=isinstance(policy, SelectingPolicy),
+            index=partial(policy.dram_bytes, geometry) if isinstance(policy, IndexingPolicy) else None,
         )
         self.capacity.check(expected, self._working_set)  # before memory is reserved
         self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.record)
         try:
-            if _KEY_FORMAT not in self.csd.capabilities.key_formats:
-                raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
-            self._evaluator = Evaluator(self.csd, self.ledger, self.trace)
-            self._behind: list[_Work] = []
+            self._chooser = self._open_chooser(device)
             pieces = make_pieces(geometry)
             self._works = {
                 stream: _Work(
@@ -106,6 +150,13 @@ class TieredEngine(Engine):
         except BaseException:
             self.csd.close()
             raise
+
+    def _open_chooser(self, device: torch.device) -> Chooser:
+        if isinstance(self.policy, IndexingPolicy):
+            return Indexed(self.policy, self.geometry, self.sequences, device, self.trace)
+        if _KEY_FORMAT not in self.csd.capabilities.key_formats:
+            raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
+        return NearData(self.policy, Evaluator(self.csd, self.ledger, self.trace), self.trace, self._behind.catch_up)
 
     def expect(self, tokens: int) -> None:
         self.policy.check(tokens)
@@ -128,11 +179,25 @@ class TieredEngine(Engine):
         decoding: bool = False,
     ) -> torch.Tensor:
         """Rows of any tier are brought in piece by piece, so that memory does not grow with the context."""
-        work = self._works[Stream(layer, sequence)]
-        stream = work.ready()
+        return self._exact(Stream(layer, sequence), query, keys, values, scaling, decoding=decoding, count=False)
+
+    def _exact(
+        self,
+        stream_id: Stream,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+        *,
+        decoding: bool,
+        count: bool,
+    ) -> torch.Tensor:
+        """``count``: the ledger counts the rows as selected by a step."""
+        work = self._works[stream_id]
+        stream, work.ahead = work.ready(), None
         grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
         total: Partial | None = None
-        for rows in stream.pieces():
+        for rows in stream.pieces(count=count):
             part = attend(grouped, *self.geometry.unpack_rows(rows.to(query.device)), scaling)
             total = part if total is None else merge([total, part])
         own = attend(grouped, keys, values, scaling, causal=True)
@@ -142,17 +207,11 @@ class TieredEngine(Engine):
                 stream.append(self.geometry.pack_rows(keys, values))
             else:
                 stream.append_chunk(keys, values)
-        self._remember(work, grouped, lse)
+        self._chooser.read(stream_id, grouped, keys, lse)
+        work.fresh = True
+        self._account(work)
         self._tidy()
         return out.flatten(0, 1)
-
-    def _remember(self, work: _Work, query: torch.Tensor, lse: torch.Tensor) -> None:
-        """Keep the last queries of a prompt, each with its own normaliser, to seed the placement with."""
-        queries = query[:, :, -_WINDOW:].float().cpu().numpy()
-        lses = lse[:, :, -_WINDOW:].float().cpu().numpy()
-        recent = [(queries[:, :, t], lses[:, :, t]) for t in range(queries.shape[2])]
-        work.window = [*work.window, *recent][-_WINDOW:]
-        work.normaliser = lses[:, :, -1]
 
     def decode(
         self,
@@ -164,104 +223,114 @@ class TieredEngine(Engine):
         scaling: float,
     ) -> torch.Tensor:
         work = self._works[Stream(layer, sequence)]
-        stream = work.ready()
-        if self.policy.exact(stream.length) or work.normaliser is None:
-            if self.witness is not None:
-                self.witness(layer, sequence, [np.arange(stream.length)])
-            return self.exact(layer, sequence, query, keys, values, scaling, decoding=True)
+        stream, ahead = work.ready(), work.ahead
+        grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
         if layer == 0:
             self._tidy()
-        if work.window:
-            self._seed(work, scaling)
-        grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
-        sets = self._select(work, grouped[:, :, 0].float().cpu().numpy(), work.normaliser, scaling)
+        chosen = None
+        if not self._chooser.exact(stream.length):
+            if ahead is not None and ahead.length == stream.length:
+                chosen = ahead
+            else:
+                chosen = self._choose(work, grouped[:, :, 0], scaling)
+        work.ahead = None
         if self.witness is not None:
-            self.witness(layer, sequence, sets)
-        selected = sets[0] if len(sets) == 1 else np.unique(np.concatenate(sets))
-        with self.trace.span("locate"):
-            located = stream.locate(selected)
+            self.witness(layer, sequence, [np.arange(stream.length)] if chosen is None else chosen.sets)
+        if chosen is None:
+            counted = not self._chooser.exact(stream.length)
+            return self._exact(stream.id, query, keys, values, scaling, decoding=True, count=counted)
         own = self.geometry.pack_rows(keys, values)
-        out, lse = self._attend(stream, located, grouped, own, scaling, sets, selected)
-        work.normaliser = self.policy.observe(work.normaliser, lse)
+        out, lse = self._attend(stream, chosen, grouped, own, scaling)
+        located = chosen.located
         cold = len(located.cold)
         self.ledger.step(hot=len(located.hot), cold=cold, cold_bytes=cold * self.geometry.row_bytes)
         with self.trace.span("store"):
             stream.append(own)
-        work.behind = partial(_settle, self.trace, stream, selected, located)  # no reference to self: no cycle
-        self._behind.append(work)
+        self._chooser.stepped(stream.id, grouped, keys, lse)
+        self._account(work)
+        self._behind.put(work, partial(_settle, self.trace, stream, chosen.rows, located))
         return out.flatten(0, 1)
 
+    def foretell(self, layer: int, sequence: int, query: torch.Tensor, scaling: float) -> None:
+        """Chooses for the coming step, and starts to read what is chosen."""
+        work = self._works[Stream(layer, sequence)]
+        if self._chooser.exact(work.ready().length):
+            return
+        grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
+        with self.trace.span("foretell"):
+            work.ahead = self._choose(work, grouped[:, :, 0], scaling)
+
+    def _choose(self, work: _Work, query: torch.Tensor, scaling: float) -> _Chosen | None:
+        """What a query [H, G, d] attends to, its cold rows on their way; None: everything."""
+        stream = work.stream
+        if work.fresh:  # before the first step after a prompt its last queries fill the hit-rate table and the pool
+            work.fresh = False
+            recalled = self._chooser.recall(stream, scaling)
+            if recalled:
+                stream.seed([np.unique(np.concatenate(sets)) for sets in recalled])
+        sets = self._chooser.choose(stream, query, scaling)
+        if sets is None:
+            return None
+        rows = sets[0] if len(sets) == 1 else np.flatnonzero(_members(sets, stream.length).any(0))
+        with self.trace.span("locate"):
+            return _Chosen(stream.length, sets, rows, stream.locate(rows))
+
     def _attend(
-        self,
-        stream: TokenStream,
-        located: Selection,
-        query: torch.Tensor,
-        own: torch.Tensor,
-        scaling: float,
-        sets: list[Positions],
-        selected: Positions,
+        self, stream: TokenStream, chosen: _Chosen, query: torch.Tensor, own: torch.Tensor, scaling: float
     ) -> tuple[torch.Tensor, PerHead]:
         """Attention of a query [H, G, 1, d] to what each head selected and to its own row; cold rows last."""
-        count, stored = len(selected), len(located.hot) + len(located.cold)
+        located, count = chosen.located, len(chosen.rows)
+        stored = len(located.hot) + len(located.cold)
         newest_ranks, cold = np.arange(stored, count), np.arange(len(located.cold))
         attention = attend_rows(self.geometry, query, scaling, count + 1)
+        members = _members(chosen.sets, stream.length)[:, chosen.rows] if len(chosen.sets) > 1 else None
 
         def add(rows: torch.Tensor, index: Positions, ranks: Positions) -> None:
-            if len(sets) == 1:
+            if members is None:
                 attention.add(rows, index, ranks)
                 return
-            for head, chosen in enumerate(sets):
-                mine = np.isin(selected[ranks], chosen, assume_unique=True)
+            for head, member in enumerate(members):
+                mine = member[ranks]
                 attention.add(rows, index[mine], ranks[mine], head)
 
         with self.trace.span("attend"):
             attention.add(own, np.zeros(1, np.int64), np.array([count]))
             add(stream.hot_pool.rows, located.hot, located.hot_ranks)
             add(stream.device_tier.rows, located.newest, newest_ranks)
+        if not isinstance(self.policy, SelectingPolicy):  # no scoring to do it behind
+            self._behind.catch_up()
         with self.trace.span("wait for cold rows"):
             cold_rows = located.wait()
         with self.trace.span("attend cold"):
             add(cold_rows, cold, located.cold_ranks)
             return attention.finish()
 
+    def _account(self, work: _Work) -> None:
+        """Tell the ledger what the stream's index takes now."""
+        nbytes = self._chooser.nbytes(work.stream.id)
+        if nbytes != work.index:
+            in_dram = isinstance(self.policy, IndexingPolicy) and self.policy.in_dram
+            self.ledger.change(**{"hot" if in_dram else "device": nbytes - work.index})
+            work.index = nbytes
+
     def _tidy(self) -> None:
         self._heap.tidy(self.ledger.tiers.hot.bytes + self.ledger.tiers.device.bytes)
 
-    def _select(
-        self,
-        work: _Work,
-        query: npt.NDArray[np.float32],
-        normaliser: PerHead,
-        scaling: float,
-        *,
-        count: bool = True,
-    ) -> list[Positions]:
-        stream = work.stream
-        queries = self.policy.queries(query, scaling, normaliser, stream.lowest_exponent)
-        with self.trace.span("evaluate"):
-            scores = self._evaluator.score(stream, queries, self._catch_up, count=count)
-        with self.trace.span("select"):
-            return self.policy.select(scores)
-
-    def _seed(self, work: _Work, scaling: float) -> None:
-        """Before the first step after a prompt: let its last queries fill the hit-rate table and the hot pool."""
-        window, work.window = work.window, []
-        sets = [self._select(work, query, normaliser, scaling, count=False) for query, normaliser in window]
-        work.stream.seed([np.unique(np.concatenate(each)) for each in sets])
-
-    def _catch_up(self) -> None:
-        """Do what was put off behind earlier steps; called while the storage device scores."""
-        behind, self._behind = self._behind, []
-        for work in behind:
-            work.ready()
-
     def settled_ledger(self) -> Ledger:
-        self._catch_up()
+        self._behind.catch_up()
         return self.ledger
 
     def close(self) -> None:
-        self._behind, self._works = [], {}
+        self._behind, self._works = _Behind(), {}
         self.csd.close()
+
+
+def _members(sets: list[Positions], tokens: int) -> npt.NDArray[np.bool_]:
+    """Which of ``tokens`` tokens are in each set, bool [sets, tokens]."""
+    members = np.zeros((len(sets), tokens), bool)
+    for member, positions in zip(members, sets, strict=True):
+        member[positions] = True
+    return members
 
 
 def _settle(trace: Trace, stream: TokenStream, selected: Positions, located: Selection) -> None:

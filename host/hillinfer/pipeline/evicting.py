@@ -85,7 +85,7 @@ class EvictingEngine(Engine):
         values: torch.Tensor,
         scaling: float,
         *,
-        decoding: bool = False,  # noqa: ARG002  # every token is kept where it was computed
+        decoding: bool = False,  # every token is kept where it was computed
     ) -> torch.Tensor:
         """Every row stays until the prompt is over, whatever the size of its chunks."""
         work = self._works[Stream(layer, sequence)]

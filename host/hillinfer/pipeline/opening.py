@@ -12,11 +12,12 @@ from hillinfer.pipeline.engine import TieredEngine
 from hillinfer.pipeline.evicting import EvictingEngine
 from hillinfer.policies.base import Policy, SelectingPolicy
 from hillinfer.policies.evicting import EvictingPolicy
+from hillinfer.policies.indexing import IndexingPolicy
 
 
 def check_served(policy: Policy) -> None:
     """SettingError for a policy that no engine runs, such as the stock cache's."""
-    if not isinstance(policy, SelectingPolicy | EvictingPolicy):
+    if not isinstance(policy, SelectingPolicy | IndexingPolicy | EvictingPolicy):
         raise SettingError(f"no engine of HillInfer runs the policy {policy.name!r}: use transformers' DynamicCache")
 
 
@@ -44,5 +45,5 @@ def open_engine(
     sizes = {"sequences": sequences, "max_tokens": max_tokens, "expected": expected}
     if isinstance(policy, EvictingPolicy):
         return EvictingEngine(geometry, policy, settings, device=device, **sizes)
-    assert isinstance(policy, SelectingPolicy)
+    assert isinstance(policy, SelectingPolicy | IndexingPolicy)
     return TieredEngine(geometry, policy, settings, device=device, **sizes)

@@ -7,8 +7,14 @@ from hillinfer.policies.evicting import Chunk, EvictingPolicy, Evictor
 from hillinfer.policies.full import Full
 from hillinfer.policies.h2o import H2O
 from hillinfer.policies.hillinfer import HillInfer
+from hillinfer.policies.indexing import Index, IndexingPolicy
+from hillinfer.policies.infinigen import InfiniGen
+from hillinfer.policies.leoam import LeoAM
+from hillinfer.policies.omnikv import OmniKV
 from hillinfer.policies.pyramidkv import PyramidKV
+from hillinfer.policies.quest import Quest
 from hillinfer.policies.registry import create, names
+from hillinfer.policies.shadowkv import ShadowKV
 from hillinfer.policies.snapkv import SnapKV
 from hillinfer.policies.streaming_llm import StreamingLLM
 from hillinfer.store.kept_rows import Held
@@ -23,9 +29,16 @@ __all__ = [
     "Full",
     "Held",
     "HillInfer",
+    "Index",
+    "IndexingPolicy",
+    "InfiniGen",
+    "LeoAM",
+    "OmniKV",
     "Policy",
     "PyramidKV",
+    "Quest",
     "SelectingPolicy",
+    "ShadowKV",
     "SnapKV",
     "StreamingLLM",
     "TokenBudget",

@@ -3,6 +3,7 @@
 Kinds of policy, and who runs them (``pipeline/opening.py``):
 
     SelectingPolicy   keeps every token, ranks all of them at each step by integer scores made where the keys lie
+    IndexingPolicy    keeps every token, picks those of a step by an index in fast memory (``policies/indexing.py``)
     EvictingPolicy    drops tokens: keeps rows per KV head in device memory (``policies/evicting.py``)
 """
 
@@ -47,7 +48,7 @@ class Policy(ABC):
     keeps: ClassVar[str]
     drops: ClassVar[bool] = False
 
-    def fitted(self: _P, geometry: Geometry, sequences: int) -> _P:  # noqa: ARG002
+    def fitted(self: _P, geometry: Geometry, sequences: int) -> _P:
         """The policy for one cache: a budget in bytes becomes tokens. SettingError for one below the minimum."""
         return self
 

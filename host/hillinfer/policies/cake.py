@@ -48,7 +48,7 @@ class CAKE(WindowPolicy):
                 raise SettingError(f"{name} is {getattr(self, name)}: it must be above 0")
         super().__post_init__()
 
-    def open(self, geometry: Geometry) -> Evictor:  # noqa: ARG002
+    def open(self, geometry: Geometry) -> Evictor:
         return _Cake(self)
 
     def layer_budgets(self, layers: Sequence[Evictor], cached: int) -> list[int]:

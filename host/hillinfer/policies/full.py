@@ -1,17 +1,29 @@
-"""The stock cache: every token in fast memory, every token attended. What the others are compared with."""
+"""Everything attended at every step: what the others are compared with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hillinfer.policies.base import Policy
+import torch
+
+from hillinfer.kv.geometry import Geometry
+from hillinfer.policies.indexing import Everything, Index, IndexingPolicy
 
 
 @dataclass(frozen=True)
-class Full(Policy):
-    """transformers' own DynamicCache; nothing of this engine runs."""
+class Full(IndexingPolicy):
+    """``generate`` and the command line take transformers' own DynamicCache for it, and nothing of this engine runs.
+
+    Given to ``HillInferCache``, it is full attention with offload: every row is fetched from its tier at every step.
+    """
 
     name: ClassVar[str] = "full"
     source: ClassVar[str] = "transformers DynamicCache"
     keeps: ClassVar[str] = "everything, in the memory of the compute device"
+
+    def attended(self, cached: int) -> int:
+        return cached
+
+    def open(self, geometry: Geometry, device: torch.device) -> list[Index]:
+        return [Everything() for _ in range(geometry.layers)]

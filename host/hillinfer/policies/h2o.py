@@ -43,7 +43,7 @@ class H2O(EvictingPolicy):
     def why_minimum(self) -> str:
         return "1 heavy hitter and 1 recent token"
 
-    def open(self, geometry: Geometry) -> Evictor:  # noqa: ARG002
+    def open(self, geometry: Geometry) -> Evictor:
         return _Mass(self.recent)
 
 

@@ -12,7 +12,12 @@ from hillinfer.policies.cake import CAKE
 from hillinfer.policies.full import Full
 from hillinfer.policies.h2o import H2O
 from hillinfer.policies.hillinfer import HillInfer
+from hillinfer.policies.infinigen import InfiniGen
+from hillinfer.policies.leoam import LeoAM
+from hillinfer.policies.omnikv import OmniKV
 from hillinfer.policies.pyramidkv import PyramidKV
+from hillinfer.policies.quest import Quest
+from hillinfer.policies.shadowkv import ShadowKV
 from hillinfer.policies.snapkv import SnapKV
 from hillinfer.policies.streaming_llm import StreamingLLM
 
@@ -24,6 +29,11 @@ _POLICIES: dict[str, type[Policy]] = {
     SnapKV.name: SnapKV,
     PyramidKV.name: PyramidKV,
     CAKE.name: CAKE,
+    Quest.name: Quest,
+    LeoAM.name: LeoAM,
+    InfiniGen.name: InfiniGen,
+    ShadowKV.name: ShadowKV,
+    OmniKV.name: OmniKV,
 }
 
 

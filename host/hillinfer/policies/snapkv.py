@@ -36,7 +36,7 @@ class SnapKV(WindowPolicy):
             raise SettingError(f"pooling is {self.pooling!r}: it must be 'mean' or 'max'")
         super().__post_init__()
 
-    def open(self, geometry: Geometry) -> Evictor:  # noqa: ARG002
+    def open(self, geometry: Geometry) -> Evictor:
         return _Snap(self.window, self.kernel, self.pooling)
 
 

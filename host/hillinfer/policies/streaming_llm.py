@@ -40,7 +40,7 @@ class StreamingLLM(EvictingPolicy):
     def why_minimum(self) -> str:
         return f"{self.sinks} sinks and 1 recent token"
 
-    def open(self, geometry: Geometry) -> Evictor:  # noqa: ARG002
+    def open(self, geometry: Geometry) -> Evictor:
         return _SinksAndRecent(self.sinks)
 
 
@@ -48,5 +48,5 @@ class _SinksAndRecent(Evictor):
     def __init__(self, sinks: int) -> None:
         self._sinks = sinks
 
-    def scores(self, held: Held, budget: int) -> torch.Tensor:  # noqa: ARG002
+    def scores(self, held: Held, budget: int) -> torch.Tensor:
         return held.positions.float().masked_fill(held.positions < self._sinks, torch.inf)

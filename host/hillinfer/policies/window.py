@@ -58,7 +58,7 @@ class WindowEvictor(Evictor):
     def importance(self, attention: torch.Tensor) -> torch.Tensor:
         """float32 [H, n] of the softmax rows [H, G, W, n] with which the window looks at the n rows before it."""
 
-    def read(self, chunk: Chunk, held: Held) -> None:  # noqa: ARG002
+    def read(self, chunk: Chunk, held: Held) -> None:
         query, lse = chunk.query, chunk.lse
         if self._looking is not None:
             query, lse = torch.cat([self._looking.query, query], 2), torch.cat([self._looking.lse, lse], 2)
@@ -76,5 +76,5 @@ class WindowEvictor(Evictor):
         if before:
             held.weights[:, :before] = self.importance(looking.attention(held)[..., :before])
 
-    def scores(self, held: Held, budget: int) -> torch.Tensor:  # noqa: ARG002
+    def scores(self, held: Held, budget: int) -> torch.Tensor:
         return held.weights.masked_fill(held.positions >= self._safe, torch.inf)

@@ -35,6 +35,8 @@ class Capacity:
 
     device   bytes for the device tiers of all streams together; None: 128 tokens each
     pinned   newest tokens to pin, as a function of the context length: at most half of the pool
+    scored   whether the host scores tiles, and keeps their scoring keys
+    index    most bytes of the hot budget that a stream's index takes, as a function of the context length
     """
 
     geometry: Geometry
@@ -42,6 +44,8 @@ class Capacity:
     hot: Budget
     device: int | None
     pinned: Callable[[int], int]
+    scored: bool = True
+    index: Callable[[int], int] | None = None
 
     @property
     def _streams(self) -> int:
@@ -52,12 +56,16 @@ class Capacity:
         """Bytes of a tile in the device tier: its rows and their scoring keys."""
         return TILE * (self.geometry.row_bytes + self.geometry.score_key_bytes)
 
+    def _index_bytes(self, tokens: int) -> int:
+        return 0 if self.index is None else self.index(tokens)
+
     def room(self, tokens: int) -> Room:
         """With ``tokens`` tokens in the stream."""
         geometry = self.geometry
         nbytes = self.hot.resolve(geometry.kv_bytes(tokens, self.sequences)) // self._streams
+        nbytes = max(0, nbytes - self._index_bytes(tokens))
         pinned = min(self.pinned(tokens), nbytes // geometry.row_bytes // 2)
-        host_tiles = pinned // TILE
+        host_tiles = pinned // TILE if self.scored else 0
         rows = (nbytes - host_tiles * TILE * geometry.score_key_bytes) // geometry.row_bytes
         guests = int(rows * _GUESTS) if rows < tokens else 0
         return Room(rows, guests, host_tiles, pinned)
@@ -87,11 +95,13 @@ class Capacity:
         tokens = max(tokens, _SHORT)
         whole = geometry.kv_bytes(tokens, self.sequences)
         hot = self.hot.resolve(whole)
-        least = min(selected(tokens) * geometry.row_bytes, whole)
+        index = self._streams * self._index_bytes(tokens)
+        least = min(selected(tokens) * geometry.row_bytes, whole) + index
         if hot < least:
+            beside = f" and {index} bytes of index" if index else ""
             raise MemoryBudgetError(
                 f"hot_bytes of {self.hot} is {hot} bytes, too small for one layer's working set of "
-                f"{selected(tokens)} tokens: the least that works here is {least} bytes (--hot-bytes {least})"
+                f"{selected(tokens)} tokens{beside}: the least that works here is {least} bytes (--hot-bytes {least})"
             )
         wanted = {"hot_bytes": hot if self.hot.share is None else min(hot, whole), "device_bytes": self.device or 0}
         for name, nbytes in wanted.items():

@@ -66,6 +66,11 @@ class Fetch:
     rows: torch.Tensor
     _located: Selection
 
+    def count(self, ledger: Ledger, geometry: Geometry) -> None:
+        """Tell the ledger where the rows came from."""
+        cold = len(self._located.cold)
+        ledger.step(hot=len(self._located.hot), cold=cold, cold_bytes=cold * geometry.row_bytes)
+
     def wait(self) -> torch.Tensor:
         """The rows, with what the cold pool returned in place; raises what went wrong there."""
         cold_rows = self._located.wait()
@@ -183,20 +188,25 @@ class TokenStream:
 
     # ---- tokens going out
 
-    def pieces(self) -> Iterator[torch.Tensor]:
-        """Every row in order of position, [n, row_stride] at a time; the next piece is read while one is used."""
+    def pieces(self, *, count: bool = False) -> Iterator[torch.Tensor]:
+        """Every row in order of position, [n, row_stride] at a time; the next piece is read while one is used.
+
+        Where pieces begin does not depend on the tiers, so that what is summed over them does not either.
+
+        count   the ledger counts them as selected by a step
+        """
         coming: Fetch | None = None
         size = len(self._pieces[0])
-        for i, first in enumerate(range(0, self.stored, size)):
-            positions = np.arange(first, min(first + size, self.stored))
+        for i, first in enumerate(range(0, self.length, size)):
+            positions = np.arange(first, min(first + size, self.length))
             following = self.fetch(positions, out=self._pieces[i % 2])
+            if count:
+                following.count(self._ledger, self.geometry)
             if coming is not None:
                 yield coming.wait()
             coming = following
         if coming is not None:
             yield coming.wait()
-        if len(self.device_tier):
-            yield self.device_tier.rows
 
     def locate(self, positions: Positions, place: torch.Tensor | None = None) -> Selection:
         """Find the rows of ascending positions, and start reading those that are in the cold pool only.

@@ -1,0 +1,67 @@
+"""Choosing by scores that are made where the keys lie, on both sides at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from hillinfer.csd.contract import Stream
+from hillinfer.kv.selection import Positions
+from hillinfer.pipeline.choosing import WINDOW, Chooser
+from hillinfer.pipeline.evaluate import Evaluator
+from hillinfer.pipeline.trace import Trace
+from hillinfer.policies.base import PerHead, SelectingPolicy
+from hillinfer.store.token_stream import TokenStream
+
+_Asked = tuple[npt.NDArray[np.float32], PerHead]
+"""A query float32 [H, G, d] and its log-normaliser."""
+
+
+class NearData(Chooser):
+    """Runs a selecting policy, and remembers its normalisers.
+
+    meanwhile   called when the host has done its share of the scoring and would only wait for the device
+    """
+
+    def __init__(
+        self, policy: SelectingPolicy, evaluator: Evaluator, trace: Trace, meanwhile: Callable[[], None]
+    ) -> None:
+        self._policy, self._evaluator, self._trace, self._meanwhile = policy, evaluator, trace, meanwhile
+        self._normaliser: dict[Stream, PerHead] = {}
+        self._window: defaultdict[Stream, list[_Asked]] = defaultdict(list)
+
+    def exact(self, tokens: int) -> bool:
+        return self._policy.exact(tokens)
+
+    def read(self, stream: Stream, query: torch.Tensor, keys: torch.Tensor, lse: torch.Tensor) -> None:
+        queries = query[:, :, -WINDOW:].float().cpu().numpy()
+        lses = lse[:, :, -WINDOW:].float().cpu().numpy()
+        recent = [(queries[:, :, t], lses[:, :, t]) for t in range(queries.shape[2])]
+        self._window[stream] = [*self._window[stream], *recent][-WINDOW:]
+        self._normaliser[stream] = lses[:, :, -1]
+
+    def stepped(self, stream: Stream, query: torch.Tensor, keys: torch.Tensor, lse: PerHead) -> None:
+        self._normaliser[stream] = self._policy.observe(self._normaliser.get(stream), lse)
+
+    def choose(self, stream: TokenStream, query: torch.Tensor, scaling: float) -> list[Positions] | None:
+        normaliser = self._normaliser.get(stream.id)
+        if normaliser is None:  # nothing was attended yet
+            return None
+        return self._select(stream, (query.float().cpu().numpy(), normaliser), scaling)
+
+    def recall(self, stream: TokenStream, scaling: float) -> list[list[Positions]]:
+        return [self._select(stream, asked, scaling, count=False) for asked in self._window.pop(stream.id, ())]
+
+    def nbytes(self, stream: Stream) -> int:
+        return 0
+
+    def _select(self, stream: TokenStream, asked: _Asked, scaling: float, *, count: bool = True) -> list[Positions]:
+        queries = self._policy.queries(asked[0], scaling, asked[1], stream.lowest_exponent)
+        with self._trace.span("evaluate"):
+            scores = self._evaluator.score(stream, queries, self._meanwhile, count=count)
+        with self._trace.span("select"):
+            return self._policy.select(scores)
