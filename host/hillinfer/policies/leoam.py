@@ -67,8 +67,8 @@ class LeoAM(Budgeted, IndexingPolicy):
         return self.chunk >> self.rounds
 
     @property
-    def _why_minimum(self) -> str:
-        return " (a chunk of the smallest size)"
+    def why_minimum(self) -> str:
+        return "a chunk of the smallest size"
 
     def dram_bytes(self, geometry: Geometry, tokens: int) -> int:
         extremes = 2 * geometry.kv_heads * geometry.head_dim * geometry.dtype.itemsize

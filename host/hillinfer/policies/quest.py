@@ -48,8 +48,8 @@ class Quest(Budgeted, IndexingPolicy):
         return 2 * self.page
 
     @property
-    def _why_minimum(self) -> str:
-        return f" (the last page of {self.page} tokens and one more)"
+    def why_minimum(self) -> str:
+        return f"the last page of {self.page} tokens and one more"
 
     def open(self, geometry: Geometry, device: torch.device) -> list[Index]:
         return [

@@ -58,8 +58,8 @@ class ShadowKV(Budgeted, IndexingPolicy):
         return self.recent + 2 * self.chunk
 
     @property
-    def _why_minimum(self) -> str:
-        return f" ({self.recent} recent tokens, rounded up to a chunk of {self.chunk}, and one more chunk)"
+    def why_minimum(self) -> str:
+        return f"{self.recent} recent tokens, rounded up to a chunk of {self.chunk}, and one more chunk"
 
     def open(self, geometry: Geometry, device: torch.device) -> list[Index]:
         return [_Landmarks(self, geometry, device) for _ in range(geometry.layers)]
