@@ -193,7 +193,13 @@ class RecordingCache(DynamicCache):
     def stats(self) -> SimpleNamespace:
         tiers = Tiers(hot=TierBytes(1, 2))
         return SimpleNamespace(
-            tiers=tiers, hot_hit_rate=0.5, moved_fraction=0.25, cold_read_bytes=7, device_scan_bytes=8
+            tiers=tiers,
+            hot_hit_rate=0.5,
+            moved_fraction=0.25,
+            cold_read_bytes=7,
+            device_scan_bytes=8,
+            dropped_tokens=0.0,
+            device="software",
         )
 
     def __enter__(self) -> RecordingCache:

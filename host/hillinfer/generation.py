@@ -16,6 +16,7 @@ from transformers import TextStreamer
 from hillinfer.config import StoreSettings
 from hillinfer.errors import DocumentError, SettingError
 from hillinfer.memory import PeakMemory
+from hillinfer.policies.budget import TokenBudget
 from hillinfer.report import Report, TierBytes, Tiers
 
 if TYPE_CHECKING:
@@ -93,7 +94,10 @@ def generate(
             device_scan_bytes=0 if stats is None else stats.device_scan_bytes,
             alpha=_alpha(policy),
             policy=FULL if policy is None else policy.name,
-            device=None if full else store.device,
+            device=None if stats is None else stats.device,
+            drops=policy is not None and policy.drops,
+            dropped_tokens=0.0 if stats is None else stats.dropped_tokens,
+            budget=_budget(policy),
             model=str(getattr(model.config, "_name_or_path", "")),
         )
         if trace_file is not None:
@@ -242,7 +246,13 @@ def _tiered_cache(model: Any, policy: Any, store: StoreSettings, prompt: int, to
 
 def _alpha(policy: Policy | None) -> float | None:
     """The share of tokens that bounds a step; None for a policy that has none, or was given a number instead."""
-    return getattr(policy, "alpha", None) if getattr(policy, "tokens", None) is None else None
+    given = (getattr(policy, name, None) for name in ("tokens", "budget"))
+    return getattr(policy, "alpha", None) if all(each is None for each in given) else None
+
+
+def _budget(policy: Policy | None) -> str | None:
+    budget = getattr(policy, "budget", None)
+    return None if budget is None else str(TokenBudget.parse(budget))
 
 
 def _stock_tiers(cache: Any) -> Tiers:

@@ -35,6 +35,9 @@ class Report:
     moved_fraction    rows that entered the hot pool per step and stream / rows the pool holds; None without steps
     cold_read_bytes   selected keys and values read from the cold pool while decoding
     device_scan_bytes bytes of keys the storage device scored while decoding
+    drops             whether the policy drops tokens, which cannot come back
+    dropped_tokens    tokens that a KV head no longer has at the end, mean over layers and heads
+    budget            what the policy may keep or attend to, as it was given; None for a policy without one
     """
 
     text: str
@@ -51,6 +54,9 @@ class Report:
     alpha: float | None
     policy: str
     device: str | None
+    drops: bool = False
+    dropped_tokens: float = 0.0
+    budget: str | None = None
     model: str = ""
     document_tokens_cut: int = 0
 

@@ -11,8 +11,12 @@ from hillinfer.report import Report
 def report_table(report: Report) -> Table:
     """Rows of tiers (bytes now, at peak), of traffic, and of speed."""
     title = f"{report.model}, policy {report.policy}"
+    if report.drops:
+        title += " (drops tokens)"
     if report.alpha is not None:
         title += f", α = {report.alpha:g}"
+    elif report.budget is not None:
+        title += f", budget {report.budget}"
     table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
     table.add_column("")
     table.add_column("now", justify="right")
@@ -35,6 +39,8 @@ def report_table(report: Report) -> Table:
     cut = f" ({report.document_tokens_cut} cut from the document)" if report.document_tokens_cut else ""
     table.add_row(f"prompt tokens{cut}", str(report.prompt_tokens), "")
     table.add_row("new tokens", str(report.new_tokens), "")
+    if report.drops:
+        table.add_row("dropped for good, per KV head", f"{report.dropped_tokens:,.0f} tokens", "")
     table.add_row("prefill", f"{report.prefill_tokens_per_s:,.0f} tokens/s", "")
     decode = report.decode_ms_per_token
     table.add_row("decode", "–" if decode is None else f"{decode:.1f} ms/token", "")

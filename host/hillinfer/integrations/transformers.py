@@ -53,6 +53,8 @@ class CacheStats:
     moved_fraction: float | None
     cold_read_bytes: int
     device_scan_bytes: int
+    dropped_tokens: float = 0.0
+    device: str | None = None
 
 
 class HillInferCache(Cache):
@@ -189,6 +191,8 @@ class HillInferCache(Cache):
             ledger.moved_fraction,
             ledger.cold_read_bytes,
             ledger.device_scored * self._geometry.score_key_bytes,
+            ledger.dropped_tokens,
+            self._store.device if self._engine.csd is not None else None,
         )
 
     def reset(self) -> None:

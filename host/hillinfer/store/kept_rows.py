@@ -130,7 +130,7 @@ class KeptRows:
         """Drop one row of each head, slots int64 [H]: the last row takes its place. For heads with equally many."""
         heads, last = torch.arange(len(self.counts), device=self._device), self.counts[0] - 1
         for each in (self._keys, self._values, self._positions, self._weights):
-            each[heads, slots] = each[:, last]
+            each[heads, slots] = each[:, last].clone()
         self.counts = [count - 1 for count in self.counts]
         self.in_order = False
 
