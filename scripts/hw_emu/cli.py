@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--kernel", default="native", help="native (C simulation, default) or rtl (Verilator)")
     sub.add_argument("--deadline", type=float, default=120.0, metavar="SECONDS", help="default: 120")
     sub.add_argument("--memory-mb", type=int, default=4096, help="of each card (default: 4096)")
+    sub.add_argument("--pynq", action="store_true", help="in PYNQ's environment, build/pynq-venv")
     sub.add_argument("command", nargs="+", metavar="-- COMMAND", help="what to run, and its arguments")
     sub = subs.add_parser("xclbin", help="write an xclbin for the emulation")
     sub.add_argument("--output", type=Path, required=True, help="file to write")
@@ -43,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             write_xclbin(arguments.output, environment.registers(), card)
             return 0
         settings = Settings(arguments.cards, arguments.kernel, card)
-        return run(arguments.command, settings, arguments.deadline)
+        python = environment.pynq_python() if arguments.pynq else Path(sys.executable)
+        return run(arguments.command, settings, arguments.deadline, python=python)
     except (EmulationError, RtlError) as error:
         print(f"hw_emu: {error}", file=sys.stderr)
         return 2

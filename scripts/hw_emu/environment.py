@@ -82,6 +82,7 @@ def make(folder: Path, settings: Settings) -> dict[str, str]:
         raise EmulationError("XRT unpacks xclbins with unzip, which is missing: apt-get install unzip")
     (folder / "xrt").mkdir()
     (folder / "xrt/lib").symlink_to(library_folder())
+    (folder / "xrt/version.json").write_text('{"BUILD_VERSION": "2.13.466"}', encoding="utf-8")  # PYNQ reads it
     (folder / "run").mkdir()
     (folder / "xrt.ini").write_text(_INI.format(packet=_PACKET, pad="x" * (_PACKET + (16 << 10))), encoding="utf-8")
     (folder / "emconfig.json").write_text(_emconfig(settings), encoding="utf-8")
@@ -108,12 +109,20 @@ def make_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="hw_emu-", dir="/tmp"))
 
 
-def complete(variables: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
-    """``base`` with the variables, and with paths put before those that are there."""
-    added = dict(base) | dict(variables)
-    for name, first in (("PYTHONPATH", os.fspath(PYXRT)), ("LD_PRELOAD", os.fspath(shim_fixes()))):
-        added[name] = os.pathsep.join(filter(None, [first, base.get(name, "")]))
-    return added
+def complete(variables: Mapping[str, str], base: Mapping[str, str], python: Path) -> dict[str, str]:
+    """``base`` with the variables, and with paths put before those that are there; ``python`` is what PATH finds."""
+    first = {"PATH": python.parent, "PYTHONPATH": PYXRT, "LD_PRELOAD": shim_fixes()}
+    paths = {name: os.pathsep.join(filter(None, [os.fspath(path), base.get(name, "")])) for name, path in first.items()}
+    return dict(base) | dict(variables) | paths
+
+
+def pynq_python() -> Path:
+    """The Python of PYNQ's environment, which is made when it is missing."""
+    command = ["bash", os.fspath(ROOT / "scripts/setup-pynq")]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # what it has to say is on stderr
+    if done.returncode:
+        raise EmulationError("there is no environment with PYNQ")
+    return Path(done.stdout.strip())
 
 
 def shim_fixes() -> Path:

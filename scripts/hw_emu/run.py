@@ -25,13 +25,24 @@ CARD_EXIT = 70
 _POLL = 0.02
 
 
-def run(command: Sequence[str], settings: Settings, deadline: float, directory: Path | None = None) -> int:
-    """The command's exit code; 124 at the deadline (seconds), 70 when a card would have hung, and stderr says why."""
+def run(
+    command: Sequence[str],
+    settings: Settings,
+    deadline: float,
+    *,
+    python: Path = Path(sys.executable),
+    directory: Path | None = None,
+) -> int:
+    """The command's exit code; 124 at the deadline (seconds), 70 when a card would have hung, and stderr says why.
+
+    ``python`` is the Python that the command finds first on its PATH.
+    """
     folder = environment.make_folder()
     try:
-        variables = environment.complete(environment.make(folder, settings), os.environ)
+        variables = environment.complete(environment.make(folder, settings), os.environ, python)
         try:
-            process = subprocess.Popen(command, env=variables, cwd=directory, start_new_session=True)
+            program = shutil.which(command[0], path=variables["PATH"]) or command[0]
+            process = subprocess.Popen([program, *command[1:]], env=variables, cwd=directory, start_new_session=True)
         except OSError as error:
             raise EmulationError(f"{command[0]} cannot be started: {error.strerror}") from error
         try:
