@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hillinfer import policies
+from hillinfer import HillInferCache, policies
 from hillinfer.config import Budget
 from hillinfer.kv.geometry import Geometry
 from hillinfer.policies import Full, InfiniGen, LeoAM, OmniKV, Quest, ShadowKV
+from tests.integrations.test_hillinfer_cache import _generate
 from tests.policies.stepwise import DIM, SCALING, open_policy, random_tokens
+from tests.tiny import random_ids, tiny
 
 CASES = [
     Quest(budget="30%", page=8, dense_layers=1),
@@ -146,3 +148,22 @@ def test_half_precision(tmp_path, policy, dtype):
             assert out.dtype == dtype
             assert torch.isfinite(out).all()
     engine.close()
+
+
+@each
+def test_a_padded_batch_equals_its_members_and_reset_leaves_nothing(tmp_path, policy):
+    model = tiny("llama")
+    length, lengths = 130, [130, 61, 112]
+    ids = random_ids(length, batch=3)
+    mask = torch.tensor([[0] * (length - n) + [1] * n for n in lengths])
+    with HillInferCache(model, policy, hot_bytes="100%", cold_dir=tmp_path) as cache:
+        together, logits = _generate(model, ids, cache, mask, new=8)
+        cache.reset()
+        for row, n in enumerate(lengths):
+            alone, own = _generate(model, ids[row : row + 1, length - n :], cache, new=8)
+            assert torch.equal(alone[0, n:], together[row, length:])
+            torch.testing.assert_close(own[0], logits[row], atol=2e-4, rtol=0)
+            cache.reset()
+            assert cache.stats().tiers.device.bytes == 0
+        again, _ = _generate(model, ids, cache, mask, new=8)
+        assert torch.equal(again, together)
