@@ -15,6 +15,7 @@ to go on until ``reset``: an error is better than a wrong token.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,7 @@ from hillinfer.integrations.predict import Foresight
 from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.opening import check_served, open_engine
+from hillinfer.pipeline.recording import Chunk, RecordingEngine
 from hillinfer.pipeline.trace import Trace
 from hillinfer.policies import HillInfer, Policy
 from hillinfer.policies.indexing import IndexingPolicy
@@ -351,6 +353,20 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
                 if q.shape[1]:
                     out[b, :, index] = run(self._layer, b, q, k, v, scaling)
         return out
+
+    def recorded(self) -> Iterator[Chunk]:
+        """The prompt of a recording cache's one sequence, chunk by chunk."""
+        engine = self._cache.engine(1)
+        assert isinstance(engine, RecordingEngine)
+        return engine.prompt(self._layer, 0)
+
+    def admit(self, chunk: Chunk) -> None:
+        """Cache the next part of a prompt that was recorded elsewhere, in a batch of one."""
+        engine = self._cache.engine(1)
+        with torch.inference_mode(False), torch.no_grad():
+            engine.admit(self._layer, 0, chunk.query, chunk.keys, chunk.values, chunk.lse, chunk.scaling)
+        self._slots += chunk.keys.shape[1]
+        self.is_initialized = True
 
     def get_seq_length(self) -> int:
         return self._slots

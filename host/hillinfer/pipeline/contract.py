@@ -67,6 +67,24 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def admit(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        lse: torch.Tensor,
+        scaling: float,
+    ) -> None:
+        """Cache a part of a prompt that has been attended exactly elsewhere: what ``exact`` does, less the attention.
+
+        So that one prefill serves the caches of many policies.
+
+        query [H, G, T, d], keys and values [H, T, d], lse float32 [H, G, T]: log-sum-exp of each query's logits.
+        """
+
+    @abstractmethod
     def decode(
         self,
         layer: int,

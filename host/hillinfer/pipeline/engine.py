@@ -202,16 +202,42 @@ class TieredEngine(Engine):
             total = part if total is None else merge([total, part])
         own = attend(grouped, keys, values, scaling, causal=True)
         out, lse = own if total is None else merge([total, own])
-        with self.trace.span("store"):
-            if decoding:
+        if decoding:
+            with self.trace.span("store"):
                 stream.append(self.geometry.pack_rows(keys, values))
-            else:
-                stream.append_chunk(keys, values)
-        self._chooser.read(stream_id, grouped, keys, lse)
+            self._read(work, grouped, keys, lse)
+        else:
+            self._admit(work, grouped, keys, values, lse)
+        return out.flatten(0, 1)
+
+    def admit(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        lse: torch.Tensor,
+        scaling: float,  # noqa: ARG002  # choosers take a prompt's logits as their normalisers say
+    ) -> None:
+        work = self._works[Stream(layer, sequence)]
+        work.ready()
+        work.ahead = None
+        self._admit(work, query, keys, values, lse)
+
+    def _admit(
+        self, work: _Work, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, lse: torch.Tensor
+    ) -> None:
+        with self.trace.span("store"):
+            work.stream.append_chunk(keys, values)
+        self._read(work, query, keys, lse)
+
+    def _read(self, work: _Work, query: torch.Tensor, keys: torch.Tensor, lse: torch.Tensor) -> None:
+        """Let the chooser see tokens that were attended exactly."""
+        self._chooser.read(work.stream.id, query, keys, lse)
         work.fresh = True
         self._account(work)
         self._tidy()
-        return out.flatten(0, 1)
 
     def decode(
         self,

@@ -94,12 +94,26 @@ class EvictingEngine(Engine):
         with self.trace.span("attend"):
             parts = self._attend_kept(work.rows, grouped, scaling)
             out, lse = merge([*parts, attend(grouped, keys, values, scaling, causal=True)])
+        self.admit(layer, sequence, grouped, keys, values, lse.float(), scaling)
+        return out.flatten(0, 1)
+
+    def admit(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        lse: torch.Tensor,
+        scaling: float,
+    ) -> None:
+        work = self._works[Stream(layer, sequence)]
+        work.rows.order()
         work.rows.append(keys, values)
         with self.trace.span("read"):
-            work.evictor.read(Chunk(grouped, lse.float(), scaling), work.rows.held)
+            work.evictor.read(Chunk(query, lse, scaling), work.rows.held)
         self._reading[sequence] = True
         self._account(work)
-        return out.flatten(0, 1)
 
     def decode(
         self,

@@ -10,6 +10,7 @@ from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.engine import TieredEngine
 from hillinfer.pipeline.evicting import EvictingEngine
+from hillinfer.pipeline.recording import Recording, RecordingEngine
 from hillinfer.policies.base import Policy, SelectingPolicy
 from hillinfer.policies.evicting import EvictingPolicy
 from hillinfer.policies.indexing import IndexingPolicy
@@ -17,7 +18,7 @@ from hillinfer.policies.indexing import IndexingPolicy
 
 def check_served(policy: Policy) -> None:
     """SettingError for a policy that no engine runs, such as the stock cache's."""
-    if not isinstance(policy, SelectingPolicy | IndexingPolicy | EvictingPolicy):
+    if not isinstance(policy, SelectingPolicy | IndexingPolicy | EvictingPolicy | Recording):
         raise SettingError(f"no engine of HillInfer runs the policy {policy.name!r}: use transformers' DynamicCache")
 
 
@@ -42,6 +43,8 @@ def open_engine(
     check_served(policy)
     policy = policy.fitted(geometry, sequences)
     policy.check(expected)
+    if isinstance(policy, Recording):
+        return RecordingEngine(geometry, policy, sequences=sequences, device=device)
     sizes = {"sequences": sequences, "max_tokens": max_tokens, "expected": expected}
     if isinstance(policy, EvictingPolicy):
         return EvictingEngine(geometry, policy, settings, device=device, **sizes)
