@@ -68,7 +68,7 @@ class NativeBoard(Board):
     ) -> None:
         self.memory_bytes, self.p2p, self.depth = memory_bytes, p2p, depth
         self._library = library or native.load()
-        self._taken = 0
+        self.taken = 0
         self._buffers: list[NativeBuffer] = []
         self._kernel = ThreadPoolExecutor(1, thread_name_prefix="native-board")
         self._open = True
@@ -76,15 +76,15 @@ class NativeBoard(Board):
     def allocate(self, nbytes: int, port: Port, *, p2p: bool = False) -> NativeBuffer:
         if p2p and not self.p2p:
             raise DeviceError(f"{self.name} has no p2p buffers")
-        if self.memory_bytes is not None and self._taken + nbytes > self.memory_bytes:
-            left = self.memory_bytes - self._taken
+        if self.memory_bytes is not None and self.taken + nbytes > self.memory_bytes:
+            left = self.memory_bytes - self.taken
             raise DeviceFull(f"{self.name} has {left} bytes of memory left, and {port.name} needs {nbytes}")
-        self._taken += nbytes
+        self.taken += nbytes
         self._buffers.append(NativeBuffer(nbytes, self._give_back, p2p=p2p))
         return self._buffers[-1]
 
     def _give_back(self, nbytes: int) -> None:
-        self._taken -= nbytes
+        self.taken -= nbytes
 
     def start(self, query: Part, keys: Part, exps: Part, blocks: Part, scalars: tuple[int, ...]) -> Running:
         if not self._open:

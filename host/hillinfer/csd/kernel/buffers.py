@@ -15,7 +15,8 @@ def pages(nbytes: int) -> int:
 
 
 class BufferPool:
-    """Buffers of one size and port. One that is given back is taken again before a new one is made.
+    """Buffers of one size and port. One that is given back is taken again before a new one is made. The board takes
+    back all of them when it closes.
 
     most   buffers that may be out at once
     """
@@ -23,20 +24,24 @@ class BufferPool:
     def __init__(self, board: Board, nbytes: int, port: Port, most: int, *, p2p: bool = False) -> None:
         self._board, self.nbytes, self._port, self._most, self._p2p = board, pages(nbytes), port, most, p2p
         self._free: list[Buffer] = []
-        self._all: list[Buffer] = []
         self._out = 0
 
-    @property
     def available(self) -> bool:
-        """Whether one more may be taken."""
-        return self._out < self._most
+        """Whether one more may be taken. With no room for a new one it waits for those there are; DeviceFull: none."""
+        if self._free:
+            return True
+        if self._out >= self._most:
+            return False
+        try:
+            self._free.append(self._board.allocate(self.nbytes, self._port, p2p=self._p2p))
+        except DeviceFull:
+            if not self._out:
+                raise
+            return False
+        return True
 
     def take(self) -> Buffer:
-        """A buffer, with whatever the last user left in it."""
-        assert self.available
-        if not self._free:
-            self._free.append(self._board.allocate(self.nbytes, self._port, p2p=self._p2p))
-            self._all.append(self._free[-1])
+        """A buffer that is available, with whatever the last user left in it."""
         self._out += 1
         return self._free.pop()
 
@@ -46,14 +51,9 @@ class BufferPool:
         if usable:
             self._free.append(buffer)
 
-    def close(self) -> None:
-        """Give all of them back to the board."""
-        for buffer in self._all:
-            buffer.close()
-
 
 class Arena:
-    """Memory for keys that stay: taken in any sizes, given back all at once.
+    """Memory for keys that stay: taken in any sizes, given back when the board closes.
 
     It grows by blocks that double up to ``block_bytes``, as every buffer of a card costs a file descriptor or more.
     """
@@ -88,8 +88,3 @@ class Arena:
             buffer = self._board.allocate(least, Port.KEYS, p2p=p2p)
         self._blocks.append(buffer)
         return buffer
-
-    def close(self) -> None:
-        """Give everything back to the board."""
-        for block in self._blocks:
-            block.close()

@@ -74,6 +74,10 @@ class _Piece:
     blocks: Buffer | None = None
     launches: list[tuple[Launch, Running]] = field(default_factory=list)
 
+    def ready(self) -> bool:
+        """Whether its keys are there."""
+        return self.keys is not None and self.keys.ready()
+
 
 class LaunchQueue:
     """The way of every piece: waiting → fetched (its keys are coming) → running → retired.
@@ -107,6 +111,12 @@ class LaunchQueue:
     def board_bytes(self) -> int:
         """Memory of the board for queries, exponents and Score Blocks, at most."""
         return (self._depth + 1) * (self._queries.nbytes + self._exps.nbytes + self._blocks.nbytes)
+
+    def reserve(self) -> None:
+        """Make sure of the buffers without which nothing can be scored, before keys take the rest. DeviceFull."""
+        with self._lock:
+            for pool in (self._queries, self._exps, self._blocks):
+                pool.available()
 
     # ---- what tickets ask for
 
@@ -171,58 +181,71 @@ class LaunchQueue:
         while self._waiting and len(self._fetched) + len(self._running) < self._depth:
             piece = self._waiting[0]
             try:
-                piece.keys = self._keys.fetch(piece.ticket.stream, piece.tokens)
+                if not self._prepare(piece):
+                    break
             except Exception as error:
                 self._fail(piece.ticket, error)
                 continue
-            if piece.keys is None:
-                break
             self._fetched.append(self._waiting.popleft())
-        while self._fetched and (self._fetched[0].ticket.given_up or _keys(self._fetched[0]).ready()):
+        while self._fetched and (self._fetched[0].ticket.given_up or self._fetched[0].ready()):
             self._start(self._fetched[0])
             self._running.append(self._fetched.popleft())
 
+    def _prepare(self, piece: _Piece) -> bool:
+        """Take what a piece needs and fetch its keys; False while something is not to be had yet."""
+        ticket = piece.ticket
+        if ticket.parameters is None:
+            if not self._queries.available():
+                return False
+            ticket.parameters = self._queries.take()
+            ticket.started = time.perf_counter()
+            self._upload_queries(ticket, ticket.parameters)
+        if not (self._exps.available() and self._blocks.available()):
+            return False
+        piece.keys = self._keys.fetch(ticket.stream, piece.tokens)
+        if piece.keys is None:
+            return False
+        piece.exps, piece.blocks = self._exps.take(), self._blocks.take()
+        return True
+
     def _start(self, piece: _Piece) -> None:
         """Launch a piece; waits for its keys. A failure is the ticket's."""
-        ticket = piece.ticket
+        ticket, tokens = piece.ticket, piece.tokens.tokens
         if ticket.given_up:
             return
+        assert piece.keys is not None
+        assert piece.exps is not None
+        assert piece.blocks is not None
+        assert ticket.parameters is not None
+        shape, word = self._layout.shape, self._layout.format(ticket.query.reduce)
         try:
-            keys = _keys(piece).part()
-            parameters = self._parameters(ticket)
-            exps = self._upload_exponents(piece)
-            piece.blocks = self._blocks.take()
+            keys = piece.keys.part()
+            self._upload_exponents(piece, piece.exps)
             for i in range(self._layout.launches):
                 tag = next(self._tags) & 0x7FFFFFFF
-                word = self._layout.format(ticket.query.reduce)
-                launch = Launch(piece.tokens.tokens, piece.tokens.first, self._layout.shape, word, NO_SCORE, tag)
-                query, blocks = Part(parameters, i * self._query_bytes), Part(piece.blocks, i * self._blocks_bytes)
-                piece.launches.append((launch, self._board.start(query, keys, Part(exps), blocks, launch.scalars)))
+                launch = Launch(tokens, piece.tokens.first, shape, word, NO_SCORE, tag)
+                query = Part(ticket.parameters, i * self._query_bytes)
+                blocks = Part(piece.blocks, i * self._blocks_bytes)
+                running = self._board.start(query, keys, Part(piece.exps), blocks, launch.scalars)
+                piece.launches.append((launch, running))
                 self._counters.launches += 1
-                self._counters.scan_bytes += piece.tokens.tokens * self._layout.row_bytes
-            self._counters.scanned_tokens += piece.tokens.tokens
+                self._counters.scan_bytes += tokens * self._layout.row_bytes
+            self._counters.scanned_tokens += tokens
         except Exception as error:
             self._fail(ticket, error)
 
-    def _parameters(self, ticket: KernelTicket) -> Buffer:
-        """The ticket's queries on the board: brought there when its first piece starts."""
-        if ticket.parameters is None:
-            ticket.started = time.perf_counter()
-            buffer = ticket.parameters = self._queries.take()
-            for i, beats in enumerate(self._layout.pack_query(ticket.query)):
-                packed = beats.reshape(-1)
-                buffer.host[i * self._query_bytes : i * self._query_bytes + len(packed)] = packed
-                buffer.to_board(i * self._query_bytes, len(packed))
-        return ticket.parameters
+    def _upload_queries(self, ticket: KernelTicket, buffer: Buffer) -> None:
+        for i, beats in enumerate(self._layout.pack_query(ticket.query)):
+            packed, start = beats.reshape(-1), i * self._query_bytes
+            buffer.host[start : start + len(packed)] = packed
+            buffer.to_board(start, len(packed))
 
-    def _upload_exponents(self, piece: _Piece) -> Buffer:
+    def _upload_exponents(self, piece: _Piece, buffer: Buffer) -> None:
         """A piece begins at any tile, an argument of the kernel at a page: so its exponents travel with it."""
-        piece.exps = self._exps.take()
         tiles = slice(piece.tokens.first // TILE_TOKENS, (piece.tokens.first + piece.tokens.tokens) // TILE_TOKENS)
         exponents = piece.ticket.exponents[tiles].reshape(-1)
-        piece.exps.host[: len(exponents)] = exponents
-        piece.exps.to_board(0, len(exponents))
-        return piece.exps
+        buffer.host[: len(exponents)] = exponents
+        buffer.to_board(0, len(exponents))
 
     def _retire(self, piece: _Piece) -> None:
         """Wait for a piece's launches and take their scores; its buffers are free again."""
@@ -240,11 +263,12 @@ class LaunchQueue:
                 ticket.done += piece.tokens.tokens
             except Exception as error:
                 self._fail(ticket, error)
-        _keys(piece).release(usable=usable)
-        if piece.exps is not None:
-            self._exps.give(piece.exps, usable=usable)
-        if piece.blocks is not None:
-            self._blocks.give(piece.blocks, usable=usable)
+        assert piece.keys is not None
+        assert piece.exps is not None
+        assert piece.blocks is not None
+        piece.keys.release(usable=usable)
+        self._exps.give(piece.exps, usable=usable)
+        self._blocks.give(piece.blocks, usable=usable)
         self._leave(ticket, 1)
         if not ticket.pieces and not ticket.given_up:
             self._record("csd score", f"{self._board.name}-csd", ticket.started, time.perf_counter())
@@ -277,8 +301,3 @@ class LaunchQueue:
         if not ticket.pieces and ticket.parameters is not None:
             self._queries.give(ticket.parameters, usable=ticket.failure is None)
             ticket.parameters = None
-
-
-def _keys(piece: _Piece) -> Held:
-    assert piece.keys is not None
-    return piece.keys

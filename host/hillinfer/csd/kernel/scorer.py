@@ -114,6 +114,8 @@ class KernelScorer(AssemblingScorer):
 
     def _open(self, keys: str) -> None:
         """Decide where keys lie. Takes no memory of the board yet."""
+        if self._keys is not None:
+            self._keys.stop()
         geometry, settings = self._geometry, self._settings
         self._layout = layout = self._layout_of(keys)
         if keys == "stream":
@@ -139,25 +141,32 @@ class KernelScorer(AssemblingScorer):
         return self._keys
 
     def check_room(self, tokens: int, sequences: int) -> int:
-        keys, memory = self._store(), self._board.memory_bytes
-        if memory is not None:
-            need = keys.board_bytes(tokens, sequences) + self._queue.board_bytes
-            undecided = self._settings.keys == "auto" and self.keys == "resident" and not self._exponents
-            if need > memory and undecided and self._board.p2p:
+        if self._settings.keys == "auto" and not self._exponents:
+            self._open("resident")
+            if self._board.p2p and self._lack(tokens, sequences):
                 self._open("stream")
-                keys = self._store()
-                need = keys.board_bytes(tokens, sequences) + self._queue.board_bytes
-            if need > memory:
-                raise DeviceFull(
-                    f"{self._board.name} has {memory / 1e6:.1f} MB of memory and the keys of {tokens} tokens in "
-                    f"{sequences} sequences and {self._geometry.layers} layers need {need / 1e6:.1f} MB of it: {_FIX}"
-                )
-        return max(0, keys.file_bytes(tokens, sequences) - self._written)
+        lack = self._lack(tokens, sequences)
+        if lack:
+            raise DeviceFull(lack)
+        return max(0, self._store().file_bytes(tokens, sequences) - self._written)
+
+    def _lack(self, tokens: int, sequences: int) -> str:
+        """What is wrong with the board's memory for so many tokens, if anything."""
+        memory = self._board.memory_bytes
+        need = self._store().board_bytes(tokens, sequences) + self._queue.board_bytes
+        if memory is None or need <= memory:
+            return ""
+        return (
+            f"{self._board.name} has {memory / 1e6:.1f} MB of memory and the keys of {tokens} tokens in {sequences} "
+            f"sequences and {self._geometry.layers} layers need {need / 1e6:.1f} MB of it: {_FIX}"
+        )
 
     def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
         store = self._store()
         packed = self._pack(rows, keys)
         try:
+            if not self._exponents:
+                self._queue.reserve()
             store.append(stream, first, packed)
         except DeviceFull as error:
             raise DeviceFull(f"{error}: {_FIX}") from None

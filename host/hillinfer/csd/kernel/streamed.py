@@ -123,7 +123,7 @@ class StreamedKeys(KeyStore):
             yield Run(first, min(self.piece_tokens, run.first + run.tokens - first))
 
     def fetch(self, stream: Stream, piece: Run) -> Held | None:
-        if not self.ring.available:
+        if not self.ring.available():
             return None
         file, buffer = self.files[stream.layer], self.ring.take()
         nbytes = piece.tokens * self._row_bytes
