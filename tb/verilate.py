@@ -40,13 +40,13 @@ def tools() -> dict[str, str]:
     return environment
 
 
-def build(rtl: Rtl, cache: Path, main: Path, flags: Sequence[str] = ()) -> Path:
+def build(rtl: Rtl, cache: Path, main: Path, flags: Sequence[str] = (), headers: Sequence[Path] = ()) -> Path:
     """The simulator of this RTL with the C++ program ``main``, compiled unless it is in the folder ``cache``.
 
-    flags are Verilator's. Returns the folder in which the program ``qk_score`` is. RtlError when the Verilog, or what
-    is made of it, doesn't compile.
+    flags are Verilator's; headers are files that ``main`` includes. Returns the folder in which the program
+    ``qk_score`` is. RtlError when the Verilog, or what is made of it, doesn't compile.
     """
-    folder = cache / _key(rtl, main, flags)
+    folder = cache / _key(rtl, main, flags, headers)
     program = folder / TOP
     if program.exists():
         os.utime(folder)
@@ -65,9 +65,9 @@ def build(rtl: Rtl, cache: Path, main: Path, flags: Sequence[str] = ()) -> Path:
     return folder
 
 
-def _key(rtl: Rtl, main: Path, flags: Sequence[str]) -> str:
+def _key(rtl: Rtl, main: Path, flags: Sequence[str], headers: Sequence[Path]) -> str:
     digest = hashlib.sha256(repr((_FLAGS, _MAKE_FLAGS, tuple(flags), sys.prefix)).encode())
-    for path in (main, *rtl.sources):
+    for path in (main, *headers, *rtl.sources):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 

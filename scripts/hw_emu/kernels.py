@@ -25,6 +25,10 @@ def load(name: str) -> Run:
         from hillinfer.csd import native
 
         return native.load().run
+    if name == "rtl":
+        from hillinfer.csd import rtl
+
+        return rtl.Kernel().run_here
     raise EmulationError(f"there is no kernel {name}: native or rtl")
 
 

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from hillinfer.csd import native
+from hillinfer.csd import libraries, native
 from hillinfer.csd.abi import Launch, Layout, aligned, unpack_block
 from hillinfer.csd.contract import Run, Stream
 from hillinfer.errors import DeviceError
@@ -122,8 +122,8 @@ def test_an_impossible_launch_is_refused(case, change, message):
 
 def test_a_missing_library_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.delenv("HILLINFER_NATIVE", raising=False)
-    monkeypatch.setattr(native.hillinfer, "__path__", [str(tmp_path)])
-    monkeypatch.setattr(native, "_SOURCES", tmp_path)
+    monkeypatch.setattr(libraries.hillinfer, "__path__", [str(tmp_path)])
+    monkeypatch.setattr(libraries, "_SOURCES", tmp_path)
     with pytest.raises(DeviceError, match="run `make csim`, or name its folder in HILLINFER_NATIVE"):
         native.find_library()
     monkeypatch.setenv("HILLINFER_NATIVE", str(tmp_path))

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-import hillinfer
+from hillinfer.csd import libraries
 from hillinfer.csd.abi import Launch, aligned, numbers
 from hillinfer.errors import DeviceError
 
@@ -21,20 +20,11 @@ Beats = npt.NDArray[np.uint8]
 
 LIBRARY = "libqk_score.so"
 _FAST_DEPTH = 1024  # elements a stream holds at least, where only the results matter
-_SOURCES = Path(__file__).resolve().parents[3]
 
 
 def find_library() -> Path:
     """Where the library is: $HILLINFER_NATIVE, inside the package, or where `make csim` builds it."""
-    named = os.environ.get("HILLINFER_NATIVE")
-    installed = [Path(folder) for folder in hillinfer.__path__]
-    places = [Path(named)] if named else [*installed, _SOURCES / "build" / "native"]
-    for place in places:
-        path = place / LIBRARY if place.is_dir() else place
-        if path.is_file():
-            return path
-    fix = "correct HILLINFER_NATIVE" if named else "run `make csim`, or name its folder in HILLINFER_NATIVE"
-    raise DeviceError(f"the native kernel library is not at {' or '.join(map(str, places))}: {fix}")
+    return libraries.find(LIBRARY, "the native kernel library", "HILLINFER_NATIVE", "native", "make csim")
 
 
 class Library:
