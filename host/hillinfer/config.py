@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hillinfer.errors import SettingError
+from hillinfer.csd.names import parse_devices
+from hillinfer.errors import SettingError, nearest
 
 _UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {f"{unit}b": factor for unit, factor in _UNITS.items() if unit in "kmgt" and unit}
@@ -76,8 +77,14 @@ def default_cold_dir() -> Path:
     return cache_home() / "cold"
 
 
-DEVICES = ("software",)
-"""Storage devices by name; ``csd.registry`` opens them."""
+DEVICE_KEYS = ("auto", "resident", "stream")
+"""Where a device that runs the kernel has its scoring copy: in its memory, on its drive, or in memory if it fits."""
+
+DEVICE_SPLITS = ("tokens", "layer")
+"""How several cards share the keys: each scores a part of every query, or whole layers."""
+
+ON_DEVICE_ERROR = ("fail", "fallback")
+"""What to do when a device fails: stop, or go on with the software device, which gives the same scores."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,12 @@ class StoreSettings:
     device_bytes   memory of the compute device for newly generated tokens, a number of bytes; None: 128 tokens per
                    layer and sequence.
     cold_dir       folder of the cold files; None: ``default_cold_dir()``, created when missing.
-    device         the computational storage device that owns the cold pool, one of ``DEVICES``.
+    device         the computational storage device that owns the cold pool, by its name (csd/names.py); several with
+                   commas share it.
+    xclbin         the kernel's image for xrt and pynq devices; None: the one in bitstreams/, if there is one.
+    device_keys    one of ``DEVICE_KEYS``; unused by the software device.
+    device_split   one of ``DEVICE_SPLITS``; unused with one card.
+    on_device_error  one of ``ON_DEVICE_ERROR``; unused by the software device.
     trace          record what ran when (``HillInferCache.trace``); costs a little time per step.
     """
 
@@ -96,11 +108,21 @@ class StoreSettings:
     device_bytes: Budget | None = None
     cold_dir: Path | None = None
     device: str = "software"
+    xclbin: Path | None = None
+    device_keys: str = "auto"
+    device_split: str = "tokens"
+    on_device_error: str = "fail"
     trace: bool = False
 
     def __post_init__(self) -> None:
-        if self.device not in DEVICES:
-            raise SettingError(f"unknown device {self.device!r}: known are {', '.join(DEVICES)}")
+        names = parse_devices(self.device)
+        if self.xclbin is not None and not any(name.card for name in names):
+            raise SettingError(f"an xclbin is for a card, and {self.device} is none: use xrt:0, or leave xclbin out")
+        choices = {"device_keys": DEVICE_KEYS, "device_split": DEVICE_SPLITS, "on_device_error": ON_DEVICE_ERROR}
+        for setting, known in choices.items():
+            word: str = getattr(self, setting)
+            if word not in known:
+                raise SettingError(f"unknown {setting} {word!r}{nearest(word, known)}")
         for name in ("hot_bytes", "device_bytes"):
             budget: Budget | None = getattr(self, name)
             if budget is not None and (budget.nbytes or budget.share or 0) <= 0:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 
 class HillInferError(Exception):
     """Base of every error this package raises on purpose; the command line prints it without a traceback."""
@@ -45,3 +48,11 @@ class DeviceError(HillInferError):
 
 class DeviceFull(DeviceError):
     """A computational storage device has no memory left for what was asked of it."""
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """The end of a message about a word that is not known: the nearest of those that are, or all of them."""
+    close = difflib.get_close_matches(word, known, n=1)
+    if close:
+        return f": did you mean {close[0]!r}?"
+    return f": known are {', '.join(known)}" if known else ": it has none"

@@ -15,7 +15,17 @@ from hillinfer.version import __version__
 PANELS = {
     "Model and prompt": {"--model", "--prompt", "--prompt-file", "--truncate", "--dtype"},
     "Which tokens are attended": {"--policy", "--alpha", "--tokens", "--mass", "--reduce", "--scope"},
-    "Where the KV cache lives": {"--hot-bytes", "--device-bytes", "--cold-dir", "--device", "--prefill-chunk"},
+    "Where the KV cache lives": {
+        "--hot-bytes",
+        "--device-bytes",
+        "--cold-dir",
+        "--device",
+        "--xclbin",
+        "--device-keys",
+        "--device-split",
+        "--on-device-error",
+        "--prefill-chunk",
+    },
     "The text": {"--max-new-tokens", "--temperature", "--top-p", "--seed"},
     "Output": {"--trace", "--json", "--debug"},
 }

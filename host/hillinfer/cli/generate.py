@@ -56,6 +56,28 @@ class Scope(str, Enum):
     head = "head"
 
 
+class DeviceKeys(str, Enum):
+    """Where a card's scoring copy lies."""
+
+    auto = "auto"
+    resident = "resident"
+    stream = "stream"
+
+
+class DeviceSplit(str, Enum):
+    """How several cards share the keys."""
+
+    tokens = "tokens"
+    layer = "layer"
+
+
+class OnDeviceError(str, Enum):
+    """What to do when the device fails."""
+
+    fail = "fail"
+    fallback = "fallback"
+
+
 EPILOG = "\n\n".join(
     [
         "[bold]Examples[/]",
@@ -64,6 +86,7 @@ EPILOG = "\n\n".join(
         "hillinfer generate --alpha 1    [dim]attend every token: the stock cache's text[/]",
         "hillinfer generate --policy full    [dim]the stock cache itself, to compare memory and time[/]",
         "hillinfer generate --hot-bytes 5% --json    [dim]for a script[/]",
+        "hillinfer generate --device xrt:0 --xclbin qk_score.xclbin    [dim]a SmartSSD scores[/]",
     ]
 )
 
@@ -178,10 +201,38 @@ def generate_command(
     device: Annotated[
         str,
         typer.Option(
-            help="Storage device that owns the cold pool and scores there; software runs everywhere.",
+            help="Who scores the cold pool: software, native, rtl, xrt:0, pynq:0; several cards with commas.",
             rich_help_panel=_TIERS,
         ),
     ] = "software",
+    xclbin: Annotated[
+        Path | None,
+        typer.Option(
+            help="The kernel's image for an xrt or pynq device.",
+            show_default="the one in bitstreams/",
+            rich_help_panel=_TIERS,
+        ),
+    ] = None,
+    device_keys: Annotated[
+        DeviceKeys,
+        typer.Option(
+            help="Keys in the card's memory, or streamed from its drive; auto: in memory where there is room.",
+            rich_help_panel=_TIERS,
+        ),
+    ] = DeviceKeys.auto,
+    device_split: Annotated[
+        DeviceSplit,
+        typer.Option(
+            help="Several cards share every query, or have whole layers each.",
+            rich_help_panel=_TIERS,
+        ),
+    ] = DeviceSplit.tokens,
+    on_device_error: Annotated[
+        OnDeviceError,
+        typer.Option(
+            help="When the device fails: stop, or go on with the software device, same text.", rich_help_panel=_TIERS
+        ),
+    ] = OnDeviceError.fail,
     prefill_chunk: Annotated[
         int,
         typer.Option(
@@ -232,6 +283,10 @@ def generate_command(
         device_bytes=None if device_bytes is None else _budget("--device-bytes", device_bytes),
         cold_dir=cold_dir,
         device=device,
+        xclbin=xclbin,
+        device_keys=device_keys.value,
+        device_split=device_split.value,
+        on_device_error=on_device_error.value,
     )
     question = _question(prompt)
     _check_places(policy, trace, cold_dir)

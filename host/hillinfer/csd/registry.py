@@ -1,18 +1,61 @@
-"""The drivers by name; only the one that is used is imported."""
+"""The devices by name; only the one that is used is imported."""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
-from hillinfer.config import DEVICES, default_cold_dir
+from hillinfer.config import StoreSettings, default_cold_dir
 from hillinfer.csd.contract import Device, Record
+from hillinfer.csd.kernel.board import Board
+from hillinfer.csd.names import DeviceName, parse_devices
+from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import Geometry
 
 
-def open_device(name: str, geometry: Geometry, cold_dir: Path | None, region_tokens: int, record: Record) -> Device:
-    """Open the device ``name`` with its cold pool in ``cold_dir`` (None: the default folder, made when missing)."""
-    assert name in DEVICES
-    from hillinfer.csd.software import SoftwareDevice
+def open_device(settings: StoreSettings, geometry: Geometry, region_tokens: int, record: Record) -> Device:
+    """Open the devices that ``settings`` names, with their cold pool in its folder (the default one is made).
 
-    folder = default_cold_dir() if cold_dir is None else cold_dir
-    return SoftwareDevice(geometry, folder, create=cold_dir is None, region_tokens=region_tokens, record=record)
+    region_tokens   most tokens a sequence may have
+    record          tells a trace what the device did, see the contract
+
+    DeviceError says what is missing; SettingError that devices do not go together.
+    """
+    names = parse_devices(settings.device)
+    folder, create = settings.cold_dir or default_cold_dir(), settings.cold_dir is None
+    if names == (DeviceName("software"),):
+        from hillinfer.csd.software import SoftwareDevice
+
+        return SoftwareDevice(geometry, folder, create=create, region_tokens=region_tokens, record=record)
+    from hillinfer.csd.kernel.device import KernelDevice
+    from hillinfer.csd.kernel.scorer import KernelSettings
+
+    with contextlib.ExitStack() as opened:
+        boards = []
+        for name in names:
+            boards.append(open_board(name, settings.xclbin))
+            opened.callback(boards[-1].close)
+        opened.pop_all()  # from here on the device closes them, even if it cannot be made
+    return KernelDevice(
+        boards,
+        geometry,
+        folder,
+        create=create,
+        region_tokens=region_tokens,
+        record=record,
+        settings=KernelSettings(keys=settings.device_keys, split=settings.device_split),
+        fallback=settings.on_device_error == "fallback",
+    )
+
+
+def open_board(name: DeviceName, xclbin: Path | None = None) -> Board:
+    """The board that runs the kernel for a device of any kind but "software"."""
+    if name.kind == "native":
+        from hillinfer.csd.boards.native import NativeBoard
+
+        return NativeBoard()
+    if name.kind == "rtl":
+        from hillinfer.csd.boards.rtl import RtlBoard
+
+        return RtlBoard()
+    raise DeviceError(f"the device {name} is not there yet (xclbin {xclbin})")

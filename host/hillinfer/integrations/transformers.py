@@ -67,9 +67,10 @@ class HillInferCache(Cache):
     hot_bytes       DRAM budget of the hot pool: bytes, "2GiB", or a share of the whole KV ("20%")
     device_bytes    budget of the newest tokens on the compute device; None: 128 tokens per layer and sequence
     cold_dir        folder of the cold files (mode 0600, without a name, gone with the process); None: the cache folder
-    device          the storage device that owns the cold pool: "software"
+    device          the storage device that owns the cold pool: "software", "rtl", "xrt:0", … (csd/names.py)
+    xclbin          the kernel's image, for xrt and pynq devices
     trace           record what ran when, see ``trace``
-    store           these five as one object, instead
+    store           these six as one object, instead, and what else can be set about the device
     prompt_length   tokens of the prompt, padding included: while fewer are cached, attention is exact. Needed only when
                     a prompt is fed in chunks of which one is a single token, which looks like decoding otherwise
 
@@ -88,6 +89,7 @@ class HillInferCache(Cache):
         device_bytes: Budget | str | int | None = None,
         cold_dir: Path | str | None = None,
         device: str | None = None,
+        xclbin: Path | str | None = None,
         trace: bool = False,
         store: StoreSettings | None = None,
         prompt_length: int = 0,
@@ -97,15 +99,17 @@ class HillInferCache(Cache):
         if policy is None:
             policy = HillInfer() if alpha is None else HillInfer(alpha=alpha)
         check_served(policy)
-        given = (hot_bytes, device_bytes, cold_dir, device, trace or None)
+        given = (hot_bytes, device_bytes, cold_dir, device, xclbin, trace or None)
         if store is not None and any(value is not None for value in given):
-            raise SettingError("give store, or its fields (hot_bytes, device_bytes, cold_dir, device, trace): not both")
+            fields = "hot_bytes, device_bytes, cold_dir, device, xclbin, trace"
+            raise SettingError(f"give store, or its fields ({fields}): not both")
         if store is None:
             store = StoreSettings(
                 hot_bytes=Budget.parse(hot_bytes if hot_bytes is not None else "20%"),
                 device_bytes=Budget.parse(device_bytes) if device_bytes is not None else None,
                 cold_dir=Path(cold_dir) if cold_dir is not None else None,
                 device=device or "software",
+                xclbin=Path(xclbin) if xclbin is not None else None,
                 trace=trace,
             )
         _check_model(model)

@@ -127,7 +127,7 @@ class TieredEngine(Engine):
             index=partial(policy.dram_bytes, geometry) if isinstance(policy, IndexingPolicy) else None,
         )
         self.capacity.check(expected, self._working_set)  # before memory is reserved
-        self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.record)
+        self.csd = open_device(settings, geometry, max_tokens, self.trace.record)
         try:
             self._chooser = self._open_chooser(device)
             pieces = make_pieces(geometry)
