@@ -8,10 +8,11 @@ reads rows back. The life of a token on it:
     read(stream, positions, out)        any number of times: full-precision rows, each one checked
     close()                             everything is gone, from memory and from the medium
 
-Calls come from one thread. ``submit`` and ``read`` return with a ticket before the work is done; work of different
-tickets overlaps. What was appended is visible to every later submit and read, written yet or not. An error of
-asynchronous work (a full disk, a corrupt row, a dead card) is raised by the ticket that met it, or by the next call to
-the device.
+Calls may come from several threads: a device takes them one after the other, in the order of its lock; a ticket is used
+by one thread, which need not be the one that got it. ``submit`` and ``read`` return with a ticket before the work is
+done; work of different tickets overlaps. What was appended is visible to every later submit and read, written yet or
+not. An error of asynchronous work (a full disk, a corrupt row, a dead card) is raised by the ticket that met it, or by
+the next call to the device.
 """
 
 from __future__ import annotations

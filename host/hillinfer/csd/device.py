@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Sequence
 
@@ -26,6 +27,7 @@ class TwoPartDevice(Device):
 
     def __init__(self, rows: ColdRows, scorer: Scorer) -> None:
         self.rows, self.scorer = rows, scorer
+        self._calls = threading.Lock()
         self._close = weakref.finalize(self, _close, rows, scorer)
 
     @property
@@ -42,32 +44,37 @@ class TwoPartDevice(Device):
         files.check_room(self.rows.folder, need + self.scorer.check_room(tokens, sequences))
 
     def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
-        self._check_open()
-        self.rows.append(stream, first, rows)
-        self.counters.stored_bytes += rows.size
-        self.scorer.append(stream, first, rows, keys)
+        with self._calls:
+            self._check_open()
+            self.rows.append(stream, first, rows)
+            self.counters.stored_bytes += rows.size
+            self.scorer.append(stream, first, rows, keys)
 
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
-        self._check_open()
-        held = self.rows.length(stream)
-        for run in runs:
-            if run.first % TILE or run.tokens % TILE or not 0 < run.tokens <= held - run.first or run.first < 0:
-                raise DeviceError(f"layer {stream.layer}: no whole tiles in {run} of {held} tokens")
-        return self.scorer.submit(stream, query, runs)
+        with self._calls:
+            self._check_open()
+            held = self.rows.length(stream)
+            for run in runs:
+                if run.first % TILE or run.tokens % TILE or not 0 < run.tokens <= held - run.first or run.first < 0:
+                    raise DeviceError(f"layer {stream.layer}: no whole tiles in {run} of {held} tokens")
+            return self.scorer.submit(stream, query, runs)
 
     def read(self, stream: Stream, positions: npt.NDArray[np.int64], out: Rows) -> ReadTicket:
-        self._check_open()
-        self.counters.read_rows += len(positions)
-        self.counters.read_bytes += len(positions) * self.rows.geometry.row_bytes
-        return self.rows.read(stream, positions, out)
+        with self._calls:
+            self._check_open()
+            self.counters.read_rows += len(positions)
+            self.counters.read_bytes += len(positions) * self.rows.geometry.row_bytes
+            return self.rows.read(stream, positions, out)
 
     def flush(self) -> None:
-        self._check_open()
-        self.rows.pool.drain()
-        self.scorer.flush()
+        with self._calls:
+            self._check_open()
+            self.rows.pool.drain()
+            self.scorer.flush()
 
     def close(self) -> None:
-        self._close()
+        with self._calls:
+            self._close()
 
     def _check_open(self) -> None:
         if not self._close.alive:

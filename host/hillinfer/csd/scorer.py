@@ -11,7 +11,8 @@ from hillinfer.kv.query import QuantisedQuery
 
 
 class Scorer(ABC):
-    """Holds the scoring copy of every stream and scores it. Calls come from one thread, and are valid ones.
+    """Holds the scoring copy of every stream and scores it. Calls come one at a time, and are valid
+    ones; tickets, meanwhile, may be taken by other threads.
 
     counters   scoring_bytes, scan_bytes, launches and what belongs to them are counted by the scorer
     """

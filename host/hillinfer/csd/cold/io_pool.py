@@ -22,6 +22,7 @@ class IoPool:
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(_WRITERS, thread_name_prefix="cold-io")
         self.reader = _native.RowReader()
+        self.reading = threading.Lock()  # the reader is for one thread at a time
         self._room = threading.Condition()
         self._unwritten = 0
         self._failure: BaseException | None = None

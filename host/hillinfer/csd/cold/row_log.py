@@ -57,15 +57,17 @@ class RowLog:
             write.result()
         self._writing.pop(sequence, None)
         file = self.file
-        reading = self.pool.reader.start(
-            file.fd, sequence * self._region, self.row_bytes, file.alignment, file.direct, positions
-        )
+        with self.pool.reading:
+            reading = self.pool.reader.start(
+                file.fd, sequence * self._region, self.row_bytes, file.alignment, file.direct, positions
+            )
         return _RowReading(self, sequence, positions, reading, out)
 
     def finish(self, sequence: int, positions: npt.NDArray[np.int64], reading: _native.RowRead, out: Rows) -> None:
         """Until the rows are in ``out``; CorruptRecordError unless they are what was written."""
         try:
-            failure, bad = self.pool.reader.finish(reading, out, self._checksums[sequence].values)
+            with self.pool.reading:
+                failure, bad = self.pool.reader.finish(reading, out, self._checksums[sequence].values)
         except RuntimeError as error:
             raise ColdPoolError(f"reading the cold pool failed ({error}): check the disk") from None
         if failure:

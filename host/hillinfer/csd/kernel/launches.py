@@ -82,6 +82,7 @@ class _Piece:
 class LaunchQueue:
     """The way of every piece: waiting → fetched (its keys are coming) → running → retired.
 
+    lock       of the board: it takes one call at a time, and tickets may be taken by several threads
     depth      pieces fetched or running at once; one that finds the queue full waits
     counters   launches, scan_bytes and scanned_tokens are counted here
     """
@@ -93,7 +94,7 @@ class LaunchQueue:
         self._counters, self._record = counters, record
         self._depth = max(1, min(depth, board.depth // layout.launches))
         self._tags = itertools.count(1)
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._waiting: deque[_Piece] = deque()
         self._fetched: deque[_Piece] = deque()
         self._running: deque[_Piece] = deque()
@@ -114,7 +115,7 @@ class LaunchQueue:
 
     def reserve(self) -> None:
         """Make sure of the buffers without which nothing can be scored, before keys take the rest. DeviceFull."""
-        with self._lock:
+        with self.lock:
             for pool in (self._queries, self._exps, self._blocks):
                 pool.available()
 
@@ -125,7 +126,7 @@ class LaunchQueue:
     ) -> KernelTicket:
         """Queue the tokens of ``runs``; exponents int8 [tiles, exponent_bytes] of the whole stream, as bytes."""
         ticket = KernelTicket(stream, query, runs, exponents, self)
-        with self._lock:
+        with self.lock:
             self._check_open()
             place = 0
             for run in runs:
@@ -138,7 +139,7 @@ class LaunchQueue:
 
     def advance(self, ticket: KernelTicket, count: int) -> bool:
         """Until the first ``count`` scores of a ticket are there; see AssembledTicket."""
-        with self._lock:
+        with self.lock:
             while not ticket.cancelled and ticket.done < count:
                 if ticket.failure is not None:
                     raise ticket.failure
@@ -148,13 +149,13 @@ class LaunchQueue:
 
     def cancel(self, ticket: KernelTicket) -> None:
         """Drop what waits; what runs is let run, and nobody looks at it."""
-        with self._lock:
+        with self.lock:
             ticket.cancelled = True
             self._drop(ticket)
 
     def close(self) -> None:
         """Refuse everything from now on. What runs is the board's business."""
-        with self._lock:
+        with self.lock:
             self._closed = True
 
     def _check_open(self) -> None:

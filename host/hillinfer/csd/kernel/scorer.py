@@ -165,9 +165,10 @@ class KernelScorer(AssemblingScorer):
         store = self._store()
         packed = self._pack(rows, keys)
         try:
-            if not self._exponents:
-                self._queue.reserve()
-            store.append(stream, first, packed)
+            with self._queue.lock:
+                if not self._exponents:
+                    self._queue.reserve()
+                store.append(stream, first, packed)
         except DeviceFull as error:
             raise DeviceFull(f"{error}: {_FIX}") from None
         self._written += len(packed)
