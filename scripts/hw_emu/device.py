@@ -6,7 +6,6 @@ import os
 import struct
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from . import kernels, messages
@@ -26,13 +25,13 @@ class Device:
         run: kernels.Run,
         registers: Mapping[str, int],
         base: int,
-        folder: Path,
         faults: Faults,
         broken: Callable[[Exception], None],
     ) -> None:
         self._run, self._base, self._faults, self._broken = run, base, faults, broken
-        self._memory = Memory(folder)
+        self._memory = Memory()
         self._launches = 0
+        self._hung = False
         self._unit = ComputeUnit(registers, self._launch, broken)
 
     def serve(self, wire: Wire, closing: Callable[[], None]) -> None:
@@ -59,10 +58,11 @@ class Device:
             self._memory.free(call.address)
             self._unit.release()
         elif api is Api.TO_DEVICE:
-            self._memory.write(call.address, call.data[: call.size])
+            self._memory.write(call.address + call.offset, call.data[: call.size])
             return messages.answer(api, size=call.size)
         elif api is Api.FROM_DEVICE:
-            return messages.answer(api, size=call.size, data=self._memory.read(call.address, call.size))
+            data = self._memory.read(call.address + call.offset, call.size)
+            return messages.answer(api, size=call.size, data=data)
         elif api is Api.WRITE_REGISTERS:
             self._unit.write(call.address - self._base, call.data)
         elif api is Api.READ_REGISTERS:
@@ -82,9 +82,10 @@ class Device:
         if faults.die_after == before:
             os._exit(1)
         if faults.hang_after == before:
+            self._hung = True
             return False
         if faults.slow:
             time.sleep(faults.slow / 1000)
-        if faults.skip_after is None or before < faults.skip_after:
+        if not self._hung and (faults.skip_after is None or before < faults.skip_after):
             kernels.launch(self._run, self._memory, pointers, scalars)
         return True

@@ -31,10 +31,8 @@ _RUNTIME: Final = "libxrt_hwemu.so.2"
 _PACKET: Final = 1 << 20
 
 # The shim crashes when its message buffer has to grow, so the first message, which repeats this file, is the largest.
-# sws: the runtime's own scheduler, as the shim's waits by sleeping.
 _INI: Final = """[Runtime]
 runtime_log=null
-sws=true
 [Emulation]
 print_infos_in_console=false
 print_warnings_in_console=false

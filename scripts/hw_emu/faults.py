@@ -1,7 +1,8 @@
 """Faults that a test asks the emulated card for: HW_EMU_FAULT, read when the host loads the xclbin.
 
     die_after=N     the device process dies when launch N + 1 starts, as a card does that falls off the bus
-    hang_after=N    launch N + 1 does not end until the host frees a buffer; registers and memory go on answering
+    hang_after=N    launch N + 1 does not end until the host frees a buffer, and later ones write nothing; registers and
+                    memory go on answering
     skip_after=N    launch N + 1 and all later ones end at once and write nothing
     slow=MS         a launch takes that many milliseconds at least
 

@@ -11,7 +11,6 @@ import contextlib
 import mmap
 import os
 import threading
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -26,30 +25,28 @@ _POISON = np.frombuffer(bytes.fromhex("dead") * (WORD // 2), np.uint8)
 
 
 class Allocation:
-    """Memory from ``base`` to ``base + size``, in a file when the host maps it as well (p2p)."""
+    """Memory from ``base`` to ``base + size``, in a file without a place when the host maps it as well (p2p).
 
-    def __init__(self, base: int, size: int, file: Path | None) -> None:
-        self.base, self.size, self.file = base, size, file
-        words = -(-size // WORD)
+    name   what the host opens for a p2p buffer; else empty
+    """
+
+    def __init__(self, base: int, size: int, *, p2p: bool) -> None:
+        self.base, self.size, self.p2p = base, size, p2p
         length = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        if file is None:
-            self._map = mmap.mmap(-1, length)
-        else:
-            descriptor = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
-            try:
-                os.ftruncate(descriptor, length)
-                self._map = mmap.mmap(descriptor, length)
-            finally:
-                os.close(descriptor)
+        self._file = os.memfd_create(f"p2p-{base:x}") if p2p else -1
+        if p2p:
+            os.ftruncate(self._file, length)
+        self.name = f"/proc/{os.getpid()}/fd/{self._file}" if p2p else ""
+        self._map = mmap.mmap(self._file, length)
         self.memory = np.frombuffer(self._map, np.uint8)
-        self._written = np.zeros(words, np.bool_)
-        if file is not None:
+        self._written = np.zeros(-(-size // WORD), np.bool_)
+        if p2p:
             self.memory.reshape(-1, WORD)[:] = _POISON
 
     def check(self, offset: int, size: int) -> None:
         """CardError when a word of this stretch was never written."""
         first, last = offset // WORD, -(-(offset + size) // WORD)
-        if self.file is not None:
+        if self.p2p:
             words = self.memory[first * WORD : last * WORD].reshape(-1, WORD)
             written = (words != _POISON).any(axis=1)
         else:
@@ -63,7 +60,7 @@ class Allocation:
 
     def mark(self, offset: int, size: int) -> None:
         """Note that this stretch was written. CardError when it cuts a word that was not."""
-        if self.file is not None or not size:
+        if self.p2p or not size:
             return
         first, end = offset // WORD, offset + size
         last = end // WORD
@@ -77,15 +74,14 @@ class Allocation:
         del self.memory
         with contextlib.suppress(BufferError):  # a launch that never ends still looks at it
             self._map.close()
-        if self.file is not None:
-            self.file.unlink(missing_ok=True)
+        if self._file >= 0:
+            os.close(self._file)
 
 
 class Memory:
     """All allocations, by address. They do not overlap: the host's runtime hands out the addresses."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self) -> None:
         self._lock = threading.Lock()  # the kernel looks buffers up while the host makes others
         self._bases: list[int] = []
         self._allocations: dict[int, Allocation] = {}
@@ -94,12 +90,11 @@ class Memory:
         """Make an allocation; of a p2p buffer the name of its file, else an empty string."""
         if base in self._allocations:
             raise CardError(f"a buffer at {base:#x} is allocated a second time")
-        file = self._folder / f"p2p-{base:x}" if p2p else None
-        allocation = Allocation(base, size, file)
+        allocation = Allocation(base, size, p2p=p2p)
         with self._lock:
             self._allocations[base] = allocation
             bisect.insort(self._bases, base)
-        return os.fspath(file) if file else ""
+        return allocation.name
 
     def free(self, base: int) -> None:
         """Give an allocation up; CardError when there is none at this address."""

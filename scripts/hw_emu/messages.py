@@ -50,9 +50,12 @@ _SCHEMA: Final[dict[Api, tuple[dict[str, tuple[str, int]], dict[str, tuple[str, 
         {"ack": ("bool", 1), "filename": ("string", 2)},
     ),
     Api.FREE: ({"address": ("uint64", 1)}, _ACK),
-    Api.TO_DEVICE: ({"address": ("uint64", 3), "data": ("bytes", 4), "size": ("uint64", 5)}, {"size": ("uint64", 1)}),
+    Api.TO_DEVICE: (
+        {"address": ("uint64", 3), "data": ("bytes", 4), "size": ("uint64", 5), "offset": ("uint64", 6)},
+        {"size": ("uint64", 1)},
+    ),
     Api.FROM_DEVICE: (
-        {"address": ("uint64", 4), "size": ("uint64", 5)},
+        {"address": ("uint64", 4), "size": ("uint64", 5), "offset": ("uint64", 6)},
         {"size": ("uint64", 1), "data": ("bytes", 2)},
     ),
     Api.WRITE_REGISTERS: (

@@ -35,8 +35,7 @@ def main() -> int:
         link = wire.connect(wire.socket_path(environment), _CONNECT_SECONDS)
     except Exception as error:  # whatever it is, the host waits for a card: tell it to the one who can end that
         _broken(error, card)
-    folder = Path(environment.get("EMULATION_RUN_DIR", "."))
-    device = Device(run, layout["registers"], layout["base"], folder, faults, lambda error: _broken(error, card))
+    device = Device(run, layout["registers"], layout["base"], faults, lambda error: _broken(error, card))
     try:
         back = wire.Wire(wire.connect(wire.socket_path(environment, "D2X_unix_sock_"), _CONNECT_SECONDS))
     except EmulationError as error:

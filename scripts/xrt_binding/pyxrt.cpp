@@ -143,8 +143,8 @@ xrt::run call(xrt::kernel &kernel, nb::args arguments) {
     return run;
 }
 
-// In emulation the runtime schedules launches itself (sws), and its wait knows no timeout and can miss the end of a
-// launch that ends while it begins to wait. So the state is asked for instead.
+// In emulation XRT's wait knows no timeout, as the shim's own never says that nothing happened. So the state is asked for
+// instead, which is also the quicker way there.
 ert_cmd_state wait(const xrt::run &run, unsigned milliseconds) {
     static const bool emulation = std::getenv("XCL_EMULATION_MODE") != nullptr;
     if (!emulation)
