@@ -1,4 +1,4 @@
-"""InfiniGen's index against an oracle with its own axes (from the second moment), in double precision."""
+"""InfiniGen's index against an oracle with axes of its own (by SVD), in double precision."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Oracle:
         axes = []
         for head in queries:
             flat = head.reshape(-1, DIM)
-            vectors = torch.linalg.eigh(flat.T @ flat)[1]
+            vectors = torch.linalg.svd(flat)[2].T
             weight = (flat @ vectors).abs().sum(0).tolist()
             axes.append(vectors[:, newest_first(weight, max(1, int(self.policy.channels * DIM)))])
         return axes

@@ -33,25 +33,30 @@ def _oracle(policy):
             wanted = max(wanted, int(policy.first_ratio * tokens))
         if wanted >= tokens:
             return None
-        chunks = [(start, min(start + size, tokens), size) for start in range(0, tokens, size)]
-        for left in range(0 if first else policy.rounds, -1, -1):
-            bounds = {chunk: _bounds(keys, query, chunk) for chunk in chunks}
+
+        def enough(chunks, rank):
             taken, held = [], 0
-            for chunk in sorted(chunks, key=lambda c: (bounds[c][0], c[0]), reverse=True):
-                if held >= wanted:
-                    break
-                taken.append(chunk)
-                held += chunk[1] - chunk[0]
-            lowest = min(bounds[chunk][0] for chunk in taken)
-            smallest = policy.chunk >> policy.rounds
-            doubtful = [c for c in taken if bounds[c][1] < lowest and c[2] > smallest] if left else []
-            for chunk in doubtful:
-                chunks.remove(chunk)
-                half = chunk[2] // 2
-                for start in (chunk[0], chunk[0] + half):
-                    if start < tokens:
-                        chunks.append((start, min(start + half, tokens), half))
-        return [sorted(t for start, stop, _ in taken for t in range(start, stop))]
+            for chunk in sorted(chunks, key=lambda chunk: (rank[chunk], chunk[0]), reverse=True):
+                if held < wanted:
+                    taken.append(chunk)
+                    held += chunk[1] - chunk[0]
+            return taken
+
+        chunks = [(start, min(start + size, tokens)) for start in range(0, tokens, size)]
+        for _ in range(0 if first else policy.rounds):
+            bounds = {chunk: _bounds(keys, query, chunk) for chunk in chunks}
+            lower = {chunk: bounds[chunk][1] for chunk in chunks}
+            surely = min(lower[chunk] for chunk in enough(chunks, lower))
+            size //= 2
+            chunks = [
+                (start, min(start + size, stop))
+                for chunk, stop in chunks
+                if bounds[chunk, stop][0] >= surely
+                for start in (chunk, chunk + size)
+                if start < stop
+            ]
+        taken = enough(chunks, {chunk: _bounds(keys, query, chunk)[0] for chunk in chunks})
+        return [sorted(t for start, stop in taken for t in range(start, stop))]
 
     return expected
 

@@ -88,7 +88,8 @@ class _SkewedKeys(Index):
     def _skew(self) -> None:
         """Settle the axes from the queries that came so far, and take the keys over."""
         queries = torch.cat([query for _, query in self._waiting], 2).float().flatten(1, 2)  # [H, G·n, d]
-        axes = torch.linalg.svd(queries, full_matrices=queries.shape[1] < queries.shape[2])[2].transpose(1, 2)
+        moment = torch.matmul(queries.double().transpose(1, 2), queries.double())  # its axes are the queries' own
+        axes = torch.linalg.eigh(moment)[1].float()
         weight = torch.matmul(queries, axes).abs().sum(1)  # [H, d]
         kept = best(weight.cpu().numpy(), self._keys.width)
         index = torch.from_numpy(kept).to(axes.device)

@@ -1,10 +1,10 @@
-"""LeoAM-like: chunks of variable size, ranked by bounds, the doubtful ones halved.
+"""LeoAM-like: chunks ranked by bounds, those that may matter halved again and again.
 
 Source: LeoAM (arXiv 2506.20187), its importance-aware chunks and KV abstracts. Of every chunk the largest and smallest
 value of each key channel is kept (its abstract), from which follow bounds on its keys' logits: U = Σ max(q·min, q·max)
-and Λ = Σ min(q·min, q·max). Chunks are taken by U until they hold the budget. A taken chunk with Λ below the lowest U
-taken may hold unimportant tokens: it is halved and its halves compete anew, ``rounds`` times. Where attention is less
-skewed, in the first layers, chunks are small and the budget is large.
+and Λ = Σ min(q·min, q·max). Where the chunks with the highest Λ hold the budget, a chunk with U below theirs cannot
+matter: it is dropped, the others are halved, and so on ``rounds`` times. What is left is taken by U until it holds the
+budget. Where attention is less skewed, in the first layers, chunks are small, none is halved, and the budget is large.
 
 Departures: "-like", because the paper leaves the aggregation over heads and the halving rule open. Bounds are summed
 over all query heads, so that one set serves them and a chunk is one contiguous read; what to halve is decided as above.
@@ -25,6 +25,7 @@ from hillinfer.errors import SettingError
 from hillinfer.kv.bounds import ChunkBounds, signed, swapped
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.growing import rows_allocated
+from hillinfer.kv.ranking import spread
 from hillinfer.kv.selection import Positions
 from hillinfer.policies.base import Budgeted
 from hillinfer.policies.indexing import Index, IndexingPolicy, check_chunk, check_layers
@@ -107,56 +108,33 @@ class _Abstracts(Index):
             return None
         query = query.cpu() if scaling >= 0 else -query.cpu()
         weights = torch.stack([signed(query).sum(1), swapped(query).sum(1)], -1)  # [H, 2·d, 2]: of U and of Λ
-        halved = np.zeros(len(self._levels[0]), np.int64)  # how often each chunk was
-        place = np.arange(len(halved))  # its place among the chunks of its size
+        place = np.arange(len(self._levels[0]))  # of a candidate among the chunks of its size
         bounds = self._bounds(0, None, weights)
-        taken = self._enough(halved, place, bounds, wanted)
-        for _ in range(self._rounds):
-            lowest = bounds[taken, 0].min()
-            doubtful = taken[(bounds[taken, 1] < lowest) & (halved[taken] < self._rounds)]
-            if not len(doubtful):
-                break
-            halves = [
-                self._halves(level, place[doubtful[halved[doubtful] == level]], weights)
-                for level in np.unique(halved[doubtful])
-            ]
-            kept = np.ones(len(halved), bool)
-            kept[doubtful] = False
-            halved = np.concatenate([halved[kept], *(each[0] for each in halves)])
-            place = np.concatenate([place[kept], *(each[1] for each in halves)])
-            bounds = np.concatenate([bounds[kept], *(each[2] for each in halves)])
-            taken = self._enough(halved, place, bounds, wanted)
-        chosen = np.zeros(tokens + self._chunk, bool)
-        for level in np.unique(halved[taken]):
-            size = self._chunk >> int(level)
-            starts = place[taken[halved[taken] == level]] * size
-            chosen[starts[:, None] + np.arange(size)] = True
-        return [np.flatnonzero(chosen[:tokens])]
+        for halved in range(self._rounds):
+            surely = bounds[self._enough(halved, place, bounds[:, 1], wanted), 1].min()
+            place = place[bounds[:, 0] >= surely]
+            place = (2 * place[:, None] + np.arange(2)).ravel()
+            place = place[place < len(self._levels[halved + 1])]  # the last chunk may be less than half full
+            bounds = self._bounds(halved + 1, place, weights)
+        taken = np.sort(place[self._enough(self._rounds, place, bounds[:, 0], wanted)])
+        return spread(taken[None], self._chunk >> self._rounds, tokens)
 
-    def _bounds(self, level: int, places: Positions | None, weights: torch.Tensor) -> npt.NDArray[np.float32]:
-        """U and Λ, float32 [n, 2], of chunks of a level: those at ``places``, or all."""
-        extremes = self._levels[level].extremes
+    def _bounds(self, halved: int, places: Positions | None, weights: torch.Tensor) -> npt.NDArray[np.float32]:
+        """U and Λ, float32 [n, 2], of chunks that were halved so often: those at ``places``, or all."""
+        extremes = self._levels[halved].extremes
         if places is not None:
             extremes = extremes[:, torch.from_numpy(places)]
         bounds: npt.NDArray[np.float32] = torch.matmul(extremes.float(), weights).sum(0).numpy()
         return bounds
 
-    def _halves(
-        self, level: int, places: Positions, weights: torch.Tensor
-    ) -> tuple[Positions, Positions, npt.NDArray[np.float32]]:
-        """The halves of a level's chunks: how often halved, their places, their bounds."""
-        halves = np.concatenate([2 * places, 2 * places + 1])
-        halves = halves[halves < len(self._levels[level + 1])]  # the last chunk may be less than half full
-        return np.full(len(halves), level + 1), halves, self._bounds(level + 1, halves, weights)
-
     def _enough(
-        self, halved: Positions, place: Positions, bounds: npt.NDArray[np.float32], wanted: int
+        self, halved: int, place: Positions, rank: npt.NDArray[np.float32], wanted: int
     ) -> npt.NDArray[np.intp]:
-        """The chunks with the highest U, newest first among equals, until they hold ``wanted`` tokens."""
+        """Which chunks rank highest, newest first among equals, until they hold ``wanted`` tokens."""
         size = self._chunk >> halved
-        start = place * size
-        held = np.minimum(size, self._levels[0].tokens - start)
-        order = np.lexsort((-start, -bounds[:, 0]))
+        held = np.minimum(size, self._levels[0].tokens - place * size)
+        order = np.argsort(-rank[::-1], kind="stable")
+        order = len(rank) - 1 - order
         return order[: int(np.searchsorted(held[order].cumsum(), wanted)) + 1]
 
     @property
