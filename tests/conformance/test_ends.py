@@ -10,7 +10,6 @@ import pytest
 from hillinfer.csd.contract import Run
 from hillinfer.errors import DeviceError
 from tests.conformance.conftest import GEOMETRY
-from tests.conformance.drivers import open_driver
 from tests.conformance.held import Held, random_query, random_tokens
 
 LONG = 64 * 64
@@ -54,8 +53,8 @@ def test_tickets_that_nobody_takes_hold_nothing_up(held, query):
     held.check(stream, query, [Run(0, 640)], list(held.device.submit(stream, query, [Run(0, 640)])))
 
 
-def test_a_closed_device_says_so_and_may_be_closed_again(driver, tmp_path, query):
-    device = open_driver(driver, GEOMETRY, tmp_path)
+def test_a_closed_device_says_so_and_may_be_closed_again(driver, devices, tmp_path, query):
+    device = devices.open(driver, GEOMETRY, tmp_path)
     held = Held(device, GEOMETRY)
     stream = held.fresh(128)
     device.close()
@@ -72,9 +71,9 @@ def test_a_closed_device_says_so_and_may_be_closed_again(driver, tmp_path, query
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_device_is_closed_in_the_midst_of_work_and_opened_again(driver, tmp_path, query):
+def test_a_device_is_closed_in_the_midst_of_work_and_opened_again(driver, devices, tmp_path, query):
     for attempt in range(2):
-        held = Held(open_driver(driver, GEOMETRY, tmp_path), GEOMETRY)
+        held = Held(devices.open(driver, GEOMETRY, tmp_path), GEOMETRY)
         stream = held.fresh(LONG, seed=attempt)
         held.check(stream, query, [Run(0, 256)], list(held.device.submit(stream, query, [Run(0, 256)])))
         tickets = [held.device.submit(stream, query, [Run(0, LONG)]) for _ in range(8)]
@@ -88,8 +87,8 @@ def test_a_device_is_closed_in_the_midst_of_work_and_opened_again(driver, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_dropped_device_closes(driver, tmp_path, query):
-    held = Held(open_driver(driver, GEOMETRY, tmp_path), GEOMETRY)
+def test_a_dropped_device_closes(driver, devices, tmp_path, query):
+    held = Held(devices.open(driver, GEOMETRY, tmp_path), GEOMETRY)
     stream = held.fresh(640)
     held.device.submit(stream, query, [Run(0, 640)])
     del held

@@ -10,7 +10,7 @@ import numpy as np
 from hillinfer.csd.contract import Run
 from tests.conformance.held import random_query, random_runs
 
-TOKENS = 64 * 24
+TOKENS = 64 * 16
 
 
 def test_a_thousand_random_submissions(held):
@@ -30,7 +30,7 @@ def test_a_thousand_random_submissions(held):
         if tokens < TOKENS and rng.random() < 0.1:
             held.append(stream, 64 * int(rng.integers(1, 4)), seed=int(rng.integers(1 << 30)))
             continue
-        query, runs = queries[int(rng.integers(20))], random_runs(rng, tokens, most=64 * int(rng.integers(1, 9)))
+        query, runs = queries[int(rng.integers(20))], random_runs(rng, tokens, most=64 * int(rng.integers(1, 5)))
         ticket = held.device.submit(stream, query, runs)
         if rng.random() < 0.05:
             ticket.cancel()

@@ -22,8 +22,8 @@ GEOMETRIES = {
 
 @pytest.mark.parametrize("reduce", ["max", "sum"])
 @pytest.mark.parametrize("name", GEOMETRIES)
-def test_scores_are_the_models(driver, opened, name, reduce):
-    held, rng = opened(driver, GEOMETRIES[name]), np.random.default_rng(len(name))
+def test_scores_are_the_models(driver, devices, name, reduce):
+    held, rng = devices.shared(driver, GEOMETRIES[name]), np.random.default_rng(len(name))
     stream = held.fresh(64 * 20)
     for _ in range(4):
         query, runs = random_query(rng, held.geometry, reduce), random_runs(rng, 64 * 20)

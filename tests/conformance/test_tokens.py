@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from hillinfer import HillInfer, HillInferCache
@@ -10,6 +11,11 @@ from tests.conformance.drivers import store
 from tests.tiny import random_ids, tiny
 
 NEW = 16
+
+
+@pytest.fixture(autouse=True)
+def no_other_device(devices):
+    devices.close()
 
 
 def _generate(model, driver, folder, ids, mask):
