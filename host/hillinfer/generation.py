@@ -123,10 +123,11 @@ def cache_keyword(model: PreTrainedModel) -> str:
     Decorators of transformers keep the signature (``functools.wraps``), and the one that still takes the old
     name shows the new one: the parameters tell, and the name they show raises no deprecation warning.
     """
-    return "cache" if "cache" in _forward_parameters(model) else "past_key_values"
+    return "cache" if "cache" in forward_parameters(model) else "past_key_values"
 
 
-def _forward_parameters(model: Any) -> set[str]:
+def forward_parameters(model: Any) -> set[str]:
+    """Names of what a model's forward takes."""
     return set(inspect.signature(type(model).forward).parameters)
 
 
@@ -163,7 +164,7 @@ def _prefill(
     if total == 0:
         return 0.0
     keywords: dict[str, Any] = {cache_keyword(model): cache, "use_cache": True}
-    if "logits_to_keep" in _forward_parameters(model):
+    if "logits_to_keep" in forward_parameters(model):
         keywords["logits_to_keep"] = 1  # [1, N, vocabulary] of logits that nobody reads would dwarf the KV cache
     if on_prefill is not None:
         on_prefill(0, total)

@@ -29,6 +29,7 @@ from transformers.masking_utils import sdpa_mask
 
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.errors import HillInferError, ModelError, SettingError
+from hillinfer.integrations.identity import identify
 from hillinfer.integrations.predict import Foresight
 from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.contract import Engine
@@ -124,6 +125,7 @@ class HillInferCache(Cache):
             )
         self._geometry = _geometry(model, len(full))
         self._max_tokens = max(getattr(config, "max_position_embeddings", 0) or 0, _MIN_REGION)
+        policy = policy.for_model(identify(model))
         self._policy, self._store, self._model_device = policy, store, model.device
         self._engine: Engine | None = None
         self._expected = 0

@@ -10,15 +10,21 @@ from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.engine import TieredEngine
 from hillinfer.pipeline.evicting import EvictingEngine
+from hillinfer.pipeline.hetero import HeteroEngine
 from hillinfer.pipeline.recording import Recording, RecordingEngine
+from hillinfer.pipeline.watching import WatchingEngine
 from hillinfer.policies.base import Policy, SelectingPolicy
 from hillinfer.policies.evicting import EvictingPolicy
+from hillinfer.policies.heterocache import HeteroCache
 from hillinfer.policies.indexing import IndexingPolicy
+from hillinfer.policies.watching import Watching
+
+_SERVED = (SelectingPolicy, IndexingPolicy, EvictingPolicy, HeteroCache, Recording, Watching)
 
 
 def check_served(policy: Policy) -> None:
     """SettingError for a policy that no engine runs, such as the stock cache's."""
-    if not isinstance(policy, SelectingPolicy | IndexingPolicy | EvictingPolicy | Recording):
+    if not isinstance(policy, _SERVED):
         raise SettingError(f"no engine of HillInfer runs the policy {policy.name!r}: use transformers' DynamicCache")
 
 
@@ -48,5 +54,9 @@ def open_engine(
     sizes = {"sequences": sequences, "max_tokens": max_tokens, "expected": expected}
     if isinstance(policy, EvictingPolicy):
         return EvictingEngine(geometry, policy, settings, device=device, **sizes)
+    if isinstance(policy, HeteroCache):
+        return HeteroEngine(geometry, policy, settings, device=device, **sizes)
+    if isinstance(policy, Watching):
+        return WatchingEngine(geometry, policy, sequences=sequences, device=device)
     assert isinstance(policy, SelectingPolicy | IndexingPolicy)
     return TieredEngine(geometry, policy, settings, device=device, **sizes)

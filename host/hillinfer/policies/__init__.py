@@ -6,6 +6,7 @@ from hillinfer.policies.cake import CAKE
 from hillinfer.policies.evicting import Chunk, EvictingPolicy, Evictor
 from hillinfer.policies.full import Full
 from hillinfer.policies.h2o import H2O
+from hillinfer.policies.heterocache import HeteroCache
 from hillinfer.policies.hillinfer import HillInfer
 from hillinfer.policies.indexing import Index, IndexingPolicy
 from hillinfer.policies.infinigen import InfiniGen
@@ -28,6 +29,7 @@ __all__ = [
     "Evictor",
     "Full",
     "Held",
+    "HeteroCache",
     "HillInfer",
     "Index",
     "IndexingPolicy",

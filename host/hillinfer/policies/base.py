@@ -21,6 +21,7 @@ from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.query import QuantisedQuery
 from hillinfer.kv.selection import Positions, Scores
 from hillinfer.policies.budget import TokenBudget
+from hillinfer.profiling.identity import ModelIdentity
 
 PerHead = npt.NDArray[np.float32]
 """float32 [H, G]: a number per query head, by KV head."""
@@ -47,6 +48,10 @@ class Policy(ABC):
     source: ClassVar[str]
     keeps: ClassVar[str]
     drops: ClassVar[bool] = False
+
+    def for_model(self: _P, model: ModelIdentity) -> _P:
+        """The policy for one model, whatever its weights tell about it; raises for a model it cannot serve."""
+        return self
 
     def fitted(self: _P, geometry: Geometry, sequences: int) -> _P:
         """The policy for one cache: a budget in bytes becomes tokens. SettingError for one below the minimum."""

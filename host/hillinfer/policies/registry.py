@@ -11,6 +11,7 @@ from hillinfer.policies.base import Policy
 from hillinfer.policies.cake import CAKE
 from hillinfer.policies.full import Full
 from hillinfer.policies.h2o import H2O
+from hillinfer.policies.heterocache import HeteroCache
 from hillinfer.policies.hillinfer import HillInfer
 from hillinfer.policies.infinigen import InfiniGen
 from hillinfer.policies.leoam import LeoAM
@@ -34,6 +35,7 @@ _POLICIES: dict[str, type[Policy]] = {
     InfiniGen.name: InfiniGen,
     ShadowKV.name: ShadowKV,
     OmniKV.name: OmniKV,
+    HeteroCache.name: HeteroCache,
 }
 
 

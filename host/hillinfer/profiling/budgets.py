@@ -42,9 +42,10 @@ def base_length(ratio: float, tokens: int, heads: int, whole: int) -> int:
     if whole == heads and ratio >= 1:
         return tokens
     if ratio * heads <= whole:
+        fix = f"give more than {whole / heads:.1%}" if whole < heads else "choose another policy"
         raise SettingError(
             f"undefined, F = {whole}: {whole} of the {heads} KV heads keep every token (volatile and pivot heads), so "
-            f"that a budget of {ratio:.4g} leaves nothing for the others: give more than {whole / heads:.4g}"
+            f"that a budget of {ratio:.1%} leaves nothing for the others: {fix}"
         )
     return min(math.floor((ratio * heads - whole) * tokens / (heads - whole)), tokens)
 

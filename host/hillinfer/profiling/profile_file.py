@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from hillinfer.config import cache_home
 from hillinfer.errors import ProfileError
 from hillinfer.profiling import published
 from hillinfer.profiling.identity import ModelIdentity
@@ -188,3 +189,8 @@ def _profile(file: _File) -> HeadProfile:
         similarity=array(file.similarity),
         origin=file.origin,
     )
+
+
+def default_profile(model_name: str) -> Path:
+    """Where the profile of a model is kept unless told otherwise."""
+    return cache_home() / "profiles" / f"{model_name}.json"

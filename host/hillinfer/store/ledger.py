@@ -16,6 +16,7 @@ class Ledger:
     cold_read_bytes               selected rows read from the cold pool while decoding
     host_scored, device_scored    tokens scored by each side, while decoding
     dropped_tokens                cached tokens that a KV head no longer has, mean over layers, sequences and heads
+    events                        what else happened how often, by the policy's own names ("drifts")
     """
 
     tiers: Tiers = field(default_factory=Tiers)
@@ -27,12 +28,17 @@ class Ledger:
     host_scored: int = 0
     device_scored: int = 0
     dropped_tokens: float = 0.0
+    events: dict[str, int] = field(default_factory=dict)
 
     def change(self, *, device: int = 0, hot: int = 0, cold: int = 0) -> None:
         """A tier's bytes grew (or shrank) by so much."""
         for tier, delta in ((self.tiers.device, device), (self.tiers.hot, hot), (self.tiers.cold, cold)):
             if delta:
                 tier.set(tier.bytes + delta)
+
+    def event(self, name: str, times: int = 1) -> None:
+        """Something of this name happened."""
+        self.events[name] = self.events.get(name, 0) + times
 
     def step(self, *, hot: int, cold: int, cold_bytes: int) -> None:
         """A step selected so many tokens from each pool."""
@@ -60,3 +66,15 @@ class Ledger:
     def moved_fraction(self) -> float | None:
         """Share of the hot pool that changed per step."""
         return self.moved_rows / self.pool_rows if self.pool_rows else None
+
+
+@dataclass
+class LowerTiers(Ledger):
+    """Of an engine whose streams lie below the compute device: their newest rows wait in DRAM, and count there."""
+
+    def change(self, *, device: int = 0, hot: int = 0, cold: int = 0) -> None:
+        super().change(hot=device + hot, cold=cold)
+
+    def on_device(self, delta: int) -> None:
+        """What the engine itself holds on the compute device grew (or shrank) by so many bytes."""
+        super().change(device=delta)

@@ -61,21 +61,24 @@ class Selection:
 
 @dataclass
 class Fetch:
-    """Rows on their way: ``rows`` [k, row_stride] in the order asked for, complete after ``wait``."""
+    """Rows on their way: ``rows`` [k, row_stride] in the order asked for, complete after ``wait``.
+
+    located   where they were found
+    """
 
     rows: torch.Tensor
-    _located: Selection
+    located: Selection
 
     def count(self, ledger: Ledger, geometry: Geometry) -> None:
         """Tell the ledger where the rows came from."""
-        cold = len(self._located.cold)
-        ledger.step(hot=len(self._located.hot), cold=cold, cold_bytes=cold * geometry.row_bytes)
+        cold = len(self.located.cold)
+        ledger.step(hot=len(self.located.hot), cold=cold, cold_bytes=cold * geometry.row_bytes)
 
     def wait(self) -> torch.Tensor:
         """The rows, with what the cold pool returned in place; raises what went wrong there."""
-        cold_rows = self._located.wait()
+        cold_rows = self.located.wait()
         if len(cold_rows) < len(self.rows):  # else they were read to their place
-            self.rows.index_copy_(0, torch.from_numpy(self._located.cold_ranks), cold_rows)
+            self.rows.index_copy_(0, torch.from_numpy(self.located.cold_ranks), cold_rows)
         return self.rows
 
 

@@ -1,0 +1,277 @@
+"""HeteroCache's engine: parts of the context per KV head on the compute device, all of it in the tiers below.
+
+A prompt goes into the tiers as in the tiered engine (DRAM and the storage device's cold pool), and is attended from
+there. When it is over, at the first decoded token, each KV head takes to the device what the policy allows it. Decoding
+attends to that alone. A pivot that drifts has its satellites refilled:
+
+    step t, layer l      after attending: the pivot has drifted; which rows are wanted is settled, reading starts
+    (all other layers)   the read runs behind their work
+    step t + 1, layer l  before attending: the rows are installed, waited for if they have not come
+
+So a refill takes effect exactly one step after the drift was seen, however fast the tiers are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from hillinfer.config import StoreSettings
+from hillinfer.csd.contract import Device, Stream
+from hillinfer.csd.registry import open_device
+from hillinfer.errors import DeviceError, SettingError
+from hillinfer.kv.geometry import Geometry
+from hillinfer.kv.row_format import row_format
+from hillinfer.kv.selection import Positions
+from hillinfer.pipeline.contract import Engine
+from hillinfer.pipeline.evaluate import Evaluator
+from hillinfer.pipeline.heap import Heap
+from hillinfer.pipeline.kept_heads import KeptHeads, keep_heads
+from hillinfer.pipeline.prefill import attend_stream
+from hillinfer.pipeline.refill import Refill, Refiller
+from hillinfer.pipeline.supply import by_own_query
+from hillinfer.pipeline.trace import Trace
+from hillinfer.policies.base import PerHead
+from hillinfer.policies.heterocache import HeteroCache
+from hillinfer.profiling.importance import top_mask, top_positions
+from hillinfer.store.capacity import Capacity
+from hillinfer.store.ledger import LowerTiers
+from hillinfer.store.token_stream import TokenStream, make_pieces
+
+_KEY_FORMAT = "int8"
+_HOST = torch.device("cpu")
+
+
+@dataclass
+class _Work:
+    """A stream in the tiers, the last query of its prompt [H, G, d], and once that is over, what is on the device.
+
+    refill   what was ordered in the last step, to be installed before the next one attends
+    """
+
+    stream: TokenStream
+    last_query: torch.Tensor | None = None
+    kept: KeptHeads | None = None
+    refill: Refill | None = None
+    counted: int = 0
+
+
+class HeteroEngine(Engine):
+    """Every token is kept in the tiers; a decode step attends to what its heads keep on the device."""
+
+    policy: HeteroCache
+    ledger: LowerTiers
+    csd: Device
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        policy: HeteroCache,
+        settings: StoreSettings,
+        *,
+        sequences: int,
+        max_tokens: int,
+        device: torch.device,
+        expected: int = 0,
+    ) -> None:
+        self.geometry, self.policy, self.sequences = geometry, policy, sequences
+        self.trace, self.ledger, self._heap = Trace(enabled=settings.trace), LowerTiers(), Heap()
+        self._max_tokens, self._device = max_tokens, device
+        self._form = row_format(policy.kv_format, geometry.head_dim, geometry.dtype)
+        self._layers = policy.heads.layers
+        # No tokens are pinned: what a refill will want is not what came last.
+        scored = policy.supply == "csd"
+        self.capacity = Capacity(geometry, sequences, settings.hot_bytes, None, pinned=lambda _: 0, scored=scored)
+        self.capacity.check(expected, self._working_set)
+        self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.record)
+        try:
+            if _KEY_FORMAT not in self.csd.capabilities.key_formats:
+                raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
+            self._refiller = Refiller(geometry, self.ledger, settings.hot_bytes, sequences)
+            self._evaluator = Evaluator(self.csd, self.ledger, self.trace)
+            pieces = make_pieces(geometry)
+
+            def stream(name: Stream) -> TokenStream:
+                sizes = {"reserve_tokens": max_tokens, "key_format": _KEY_FORMAT, "device": _HOST, "pieces": pieces}
+                return TokenStream(name, geometry, self.csd, self.capacity, self.ledger, **sizes)  # type: ignore[arg-type]
+
+            names = map(Stream._make, itertools.product(range(geometry.layers), range(sequences)))
+            self._works = {name: _Work(stream(name)) for name in names}
+        except BaseException:
+            self.csd.close()
+            raise
+
+    def expect(self, tokens: int) -> None:
+        self.policy.check(tokens)
+        self.capacity.check(tokens, self._working_set)
+        self.csd.check_room(tokens, self.sequences)
+
+    def _working_set(self, tokens: int) -> int:
+        """Rows of a stream brought together at once: those of the largest refill."""
+        if not self.policy.retrieve:
+            return 0
+        try:
+            lengths = self.policy.lengths(tokens)
+        except SettingError:  # asked about a longer context than there is; ``check`` speaks for the real one
+            return 0
+        satellites = [
+            int(lengths[layer, head])
+            for layer, roles in enumerate(self._layers)
+            for members in roles.clusters.values()
+            for head in members
+        ]
+        return max(satellites, default=0)
+
+    def exact(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+        *,
+        decoding: bool = False,  # this engine decodes by itself
+    ) -> torch.Tensor:
+        grouped = self._grouped(query)
+        with self.trace.span("attend"):
+            stream = self._works[Stream(layer, sequence)].stream
+            out, lse = attend_stream(self.geometry, stream, grouped, keys, values, scaling)
+        self.admit(layer, sequence, grouped, keys, values, lse, scaling)
+        return out.flatten(0, 1)
+
+    def admit(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        lse: torch.Tensor,
+        scaling: float,
+    ) -> None:
+        """What is on the device for an earlier prompt is given up: when this one is over, heads choose anew."""
+        work = self._works[Stream(layer, sequence)]
+        self._give_up(work)
+        with self.trace.span("store"):
+            work.stream.append_chunk(keys, values)
+        work.last_query = query[:, :, -1].clone()
+        self._heap.tidy(self.ledger.tiers.hot.bytes + self.ledger.tiers.device.bytes)
+
+    def decode(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+    ) -> torch.Tensor:
+        work = self._works[Stream(layer, sequence)]
+        if work.kept is None and work.last_query is None:  # the context's very first token
+            if self.witness is not None:
+                self.witness(layer, sequence, [np.arange(0)])
+            return self.exact(layer, sequence, query, keys, values, scaling)
+        if work.kept is None:
+            work.kept = self._keep(layer, work, scaling)
+        kept, grouped = work.kept, self._grouped(query)
+        if work.refill is not None:
+            with self.trace.span("refill"):
+                self._refiller.install(work.stream, kept, work.refill)
+            work.refill = None
+        if self.witness is not None:
+            self.witness(layer, sequence, kept.sets)
+        kept.append(keys, values)
+        with self.trace.span("attend"):
+            out, lse = kept.attend(grouped, scaling)
+        if self.policy.retrieve:
+            self._watch(layer, work, kept, grouped, lse, scaling)
+        with self.trace.span("store"):
+            work.stream.append(self.geometry.pack_rows(keys, values).to(_HOST))
+        self._account(work)
+        return out.flatten(0, 1)
+
+    def _give_up(self, work: _Work) -> None:
+        """Free what is on the device, and what is on its way there."""
+        if work.refill is not None:
+            self._refiller.abandon(work.refill)
+        work.refill = work.kept = None
+        self._account(work)
+
+    def _grouped(self, query: torch.Tensor) -> torch.Tensor:
+        return query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
+
+    def _keep(self, layer: int, work: _Work, scaling: float) -> KeptHeads:
+        """The prompt is over: bring to the device what the heads keep of it."""
+        assert work.last_query is not None
+        stream, policy = work.stream, self.policy
+        lengths, base = policy.lengths(stream.length)[layer], policy.base(stream.length)
+        clusters = self._layers[layer].clusters if policy.retrieve else {}
+        if (lengths == stream.length).all():
+            clusters = {}  # nothing was left behind
+        with self.trace.span("keep"):
+            kept = keep_heads(
+                self.geometry,
+                stream,
+                work.last_query,
+                scaling,
+                lengths=lengths,
+                base=base,
+                kernel=policy.kernel,
+                pivots=list(clusters),
+                window=policy.window,
+                threshold=policy.drift_threshold,
+                form=self._form,
+                room=self._max_tokens - stream.length,
+            )
+        if clusters:  # what the pivots look at is what a refill will want, as far as is known
+            stream.seed([monitor.reference.nonzero()[:, 0].cpu().numpy() for monitor in kept.monitors.values()])
+        return kept
+
+    # ---- retrieval
+
+    def _watch(
+        self,
+        layer: int,
+        work: _Work,
+        kept: KeptHeads,
+        query: torch.Tensor,
+        lse: PerHead,
+        scaling: float,
+    ) -> None:
+        """Look where the pivots look; order rows for the satellites of those that have drifted."""
+        stream, roles, wanted = work.stream, self._layers[layer], dict[int, Positions]()
+        with self.trace.span("watch"):
+            for pivot, monitor in kept.monitors.items():
+                scores = kept.watched(pivot, query, scaling, self.policy.kernel)
+                if monitor.observe(top_mask(scores, kept.base)):
+                    self.ledger.event("drifts")
+                    for head in roles.clusters[pivot]:
+                        wanted[head] = top_positions(scores, len(kept.positions[head]))
+        if not wanted:
+            return
+        if self.policy.supply == "csd":
+            counts = {head: len(positions) for head, positions in wanted.items()}
+            with self.trace.span("evaluate"):
+                wanted = by_own_query(self._evaluator, stream, query, lse, scaling, counts, kept.prompt)
+        work.refill = self._refiller.order(stream, wanted)
+
+    # ---- accounts
+
+    def _account(self, work: _Work) -> None:
+        """Tell the ledger what this stream holds on the device now."""
+        nbytes = 0 if work.kept is None else work.kept.nbytes
+        self.ledger.on_device(nbytes - work.counted)
+        work.counted = nbytes
+
+    def settled_ledger(self) -> LowerTiers:
+        return self.ledger
+
+    def close(self) -> None:
+        for work in self._works.values():
+            self._give_up(work)
+        self._works = {}
+        self.csd.close()
