@@ -86,7 +86,7 @@ class HeteroEngine(Engine):
         scored = policy.supply == "csd"
         self.capacity = Capacity(geometry, sequences, settings.hot_bytes, None, pinned=lambda _: 0, scored=scored)
         self.capacity.check(expected, self._working_set)
-        self.csd = open_device(settings.device, geometry, settings.cold_dir, max_tokens, self.trace.record)
+        self.csd = open_device(settings, geometry, max_tokens, self.trace.record)
         try:
             if _KEY_FORMAT not in self.csd.capabilities.key_formats:
                 raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
