@@ -20,6 +20,12 @@ def test_the_software_device_runs_here(hill: Any) -> None:
     assert {finding["state"] for finding in told["findings"] if finding["subject"] == "cards"} == {"not needed"}
 
 
+def test_a_device_that_is_none_is_a_usage_error(hill: Any) -> None:
+    shown = hill("doctor", "--device", "xtr:0")
+    assert (shown.code, shown.out) == (2, "")
+    assert "did you mean 'xrt'?" in shown.err
+
+
 def test_a_card_is_missing_here_and_the_table_says_how_to_get_it(hill: Any, tmp_path: Path) -> None:
     shown = hill("doctor", "--device", "xrt:0", "--cold-dir", tmp_path / "none")
     assert shown.code == 1

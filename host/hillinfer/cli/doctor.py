@@ -22,7 +22,9 @@ _STYLES = {"ok": "green", "warning": "yellow", "missing": "bold red", "not neede
 
 
 def doctor_command(
-    device: Annotated[str, typer.Option(help="The storage device that shall run, as in generate.")] = "software",
+    device: Annotated[
+        str, typer.Option(help="The device that shall run, as in generate: software, native, rtl, xrt:0, pynq:0.")
+    ] = "software",
     cold_dir: Annotated[
         Path | None, typer.Option(help="Folder of the cold pool, as in generate.", show_default="in the user's cache")
     ] = None,

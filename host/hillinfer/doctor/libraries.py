@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from hillinfer.doctor.finding import Finding, bad, good
 from hillinfer.doctor.machine import Machine
@@ -13,17 +14,19 @@ SUBJECT = "kernel"
 
 
 def examine(_machine: Machine, wanted: Wanted) -> Iterator[Finding]:
-    """The two libraries."""
-    yield _native(wanted.uses("native"))
+    """The two libraries: found, and of this package's ABI."""
+    from hillinfer.csd import native, rtl  # here: the engine comes along, which may lack its libraries
+
+    means = "the device native, and tests of the drivers, run the kernel's C++ in it"
+    yield _library("C simulation", wanted.uses("native"), means, native.find_library, native.Library)
+    means = "the device rtl runs the kernel's RTL in it, clock by clock"
+    yield _library("RTL", wanted.uses("rtl"), means, rtl.find_library, rtl.Library)
 
 
-def _native(needed: bool) -> Finding:
-    from hillinfer.csd import native  # here: the engine comes along, which may lack its libraries
-
+def _library(name: str, needed: bool, means: str, find: Callable[[], Path], load: Callable[[Path], object]) -> Finding:
     try:
-        path = native.find_library()
-        native.Library(path)
+        path = find()
+        load(path)
     except DeviceError as error:
-        means = "the device native, and tests of the drivers, run the kernel's C++ in it"
-        return Finding(SUBJECT, "C simulation", bad(needed), "none that can be used", means, str(error))
-    return Finding(SUBJECT, "C simulation", good(needed), str(path))
+        return Finding(SUBJECT, name, bad(needed), "none that can be used", means, str(error))
+    return Finding(SUBJECT, name, good(needed), str(path))

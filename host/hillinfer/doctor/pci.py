@@ -124,13 +124,13 @@ def is_ready(function: Function, machine: Machine) -> bool:
 
 
 def chosen(card: str, everything: list[Function], machine: Machine) -> Function | None:
-    """The function that ``xrt:<card>`` names: a number, or an address with or without the domain."""
+    """The function that ``xrt:<card>`` names: a number, or an address with or without the domain, in small letters."""
     order = numbered(everything, machine)
     index = number(card)
     if ":" not in card:
         return order[index] if index is not None and 0 <= index < len(order) else None
-    address = card.lower() if card.count(":") == 2 else f"0000:{card.lower()}"
-    return next((each for each in order if address in (each.address, each.slot)), None)
+    address = card if card.count(":") == 2 else f"0000:{card}"
+    return next((each for each in order if each.address == address), None)
 
 
 def part(function: Function, name: str, machine: Machine) -> Path | None:
