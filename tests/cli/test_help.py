@@ -14,7 +14,8 @@ from hillinfer.version import __version__
 
 PANELS = {
     "Model and prompt": {"--model", "--prompt", "--prompt-file", "--truncate", "--dtype"},
-    "Which tokens are attended": {"--policy", "--alpha", "--tokens", "--mass", "--reduce", "--scope"},
+    "Which tokens are attended": {"--policy", "--budget", "--set", "--policy-file"}
+    | {"--alpha", "--tokens", "--mass", "--reduce", "--scope"},
     "Where the KV cache lives": {
         "--hot-bytes",
         "--device-bytes",
@@ -34,7 +35,7 @@ PANELS = {
 def test_help_names_every_command_and_gives_examples(hill: Any) -> None:
     shown = hill("--help")
     assert shown.code == 0
-    for word in ("generate", "models", "--version", "Examples"):
+    for word in ("generate", "models", "policies", "--version", "Examples"):
         assert word in shown.out
 
 

@@ -21,6 +21,7 @@ from hillinfer.cli.doctor import doctor_command
 from hillinfer.cli.generate import EPILOG, generate_command
 from hillinfer.cli.models import models_command
 from hillinfer.cli.options import Debug
+from hillinfer.cli.policies import policies_command
 from hillinfer.errors import HillInferError
 from hillinfer.version import __version__
 
@@ -42,6 +43,7 @@ _EPILOG = "\n\n".join(
         "hillinfer doctor --device xrt:0    [dim]what this machine lacks for a device, and how to get it[/]",
         "hillinfer bench decode    [dim]quality and speed beside the stock cache[/]",
         "hillinfer models    [dim]what --model knows by name[/]",
+        "hillinfer policies    [dim]what --policy knows by name, and what each keeps[/]",
     ]
 )
 
@@ -57,6 +59,7 @@ app = typer.Typer(
 )
 app.command("generate", epilog=EPILOG)(generate_command)
 app.command("models")(models_command)
+app.command("policies")(policies_command)
 app.command("doctor")(doctor_command)
 app.add_typer(bench_app, name="bench")
 

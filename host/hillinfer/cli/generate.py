@@ -13,6 +13,17 @@ import typer
 
 from hillinfer.cli.console import stderr, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.policy import (
+    DEFAULT,
+    FULL,
+    PANEL,
+    BudgetText,
+    PolicyFile,
+    PolicyName,
+    Settings,
+    choose,
+    load_file,
+)
 from hillinfer.cli.progress import PrefillBar
 from hillinfer.cli.table import report_table
 from hillinfer.config import Budget, StoreSettings
@@ -20,10 +31,8 @@ from hillinfer.errors import ColdPoolError, DocumentError, SettingError
 
 if TYPE_CHECKING:
     from hillinfer.models import LoadedModel
-    from hillinfer.policies import Policy
 
-_FULL = "full"
-_PROMPT, _POLICY, _TIERS = "Model and prompt", "Which tokens are attended", "Where the KV cache lives"
+_PROMPT, _POLICY, _TIERS = "Model and prompt", PANEL, "Where the KV cache lives"
 _TEXT, _OUTPUT = "The text", "Output"
 
 
@@ -85,6 +94,7 @@ EPILOG = "\n\n".join(
         'hillinfer generate --prompt-file book.txt --prompt "Who is the narrator?" --truncate middle',
         "hillinfer generate --alpha 1    [dim]attend every token: the stock cache's text[/]",
         "hillinfer generate --policy full    [dim]the stock cache itself, to compare memory and time[/]",
+        "hillinfer generate --policy snapkv --budget 20% --set window=64    [dim]a policy that drops tokens[/]",
         "hillinfer generate --hot-bytes 5% --json    [dim]for a script[/]",
         "hillinfer generate --device xrt:0 --xclbin qk_score.xclbin    [dim]a SmartSSD scores[/]",
     ]
@@ -129,20 +139,18 @@ def generate_command(
             help="Number format of weights and KV cache; the 16-bit ones halve both.", rich_help_panel=_PROMPT
         ),
     ] = Dtype.float32,
-    policy: Annotated[
-        str,
-        typer.Option(
-            help="Who chooses the tokens; full is the stock cache, all in memory, to compare with.",
-            rich_help_panel=_POLICY,
-        ),
-    ] = "hillinfer",
+    policy: PolicyName = DEFAULT,
+    budget: BudgetText = None,
+    settings: Settings = None,
+    policy_file: PolicyFile = None,
     alpha: Annotated[
-        float,
+        float | None,
         typer.Option(
             help="Share of the tokens attended per step, above 0 and up to 1; less is faster, 1 is exact.",
+            show_default="0.1",
             rich_help_panel=_POLICY,
         ),
-    ] = 0.1,
+    ] = None,
     tokens: Annotated[
         int | None,
         typer.Option(
@@ -296,9 +304,10 @@ def generate_command(
     from hillinfer.models.quiet import quiet
 
     check_run(max_new_tokens, temperature, top_p, prefill_chunk)
-    settings: dict[str, Any] = {"alpha": alpha, "tokens": tokens, "mass": mass}
-    settings |= {"reduce": reduce and reduce.value, "scope": scope and scope.value}
-    chosen = _policy(policy, settings)
+    given: dict[str, Any] = {"alpha": alpha, "tokens": tokens, "mass": mass}
+    given |= {"reduce": reduce and reduce.value, "scope": scope and scope.value}
+    load_file(policy_file)
+    chosen = choose(policy, budget, settings, given)
     document = None if prompt_file is None else documents.read_prompt_file(prompt_file)
 
     show = not as_json
@@ -350,23 +359,14 @@ def _budget(option: str, text: str) -> Budget:
         raise SettingError(f"{option}: {error}") from None
 
 
-def _policy(name: str, settings: dict[str, Any]) -> Policy | None:
-    """The policy with those of its settings that were given; None for the stock cache, which has none."""
-    if name == _FULL:
-        return None
-    from hillinfer import policies
-
-    return policies.create(name, **{key: value for key, value in settings.items() if value is not None})
-
-
 def _check_places(policy: str, trace: Path | None, cold_dir: Path | None) -> None:
     """Raise for a file or folder of no use; the engine looks closer at the cold folder when it opens it."""
     if trace is not None:
-        if policy == _FULL:
+        if policy == FULL:
             raise SettingError("--trace shows the tiers at work, and --policy full has none: leave one of them out")
         if trace.is_dir() or not trace.parent.is_dir():
             raise SettingError(f"--trace {trace}: name a file in a folder that exists")
-    if cold_dir is not None and policy != _FULL and not cold_dir.is_dir():
+    if cold_dir is not None and policy != FULL and not cold_dir.is_dir():
         raise ColdPoolError(f"the cold folder {cold_dir} does not exist: create it, or name another with --cold-dir")
 
 

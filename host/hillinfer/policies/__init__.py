@@ -14,7 +14,7 @@ from hillinfer.policies.leoam import LeoAM
 from hillinfer.policies.omnikv import OmniKV
 from hillinfer.policies.pyramidkv import PyramidKV
 from hillinfer.policies.quest import Quest
-from hillinfer.policies.registry import create, names
+from hillinfer.policies.registry import create, find, names, register
 from hillinfer.policies.shadowkv import ShadowKV
 from hillinfer.policies.snapkv import SnapKV
 from hillinfer.policies.streaming_llm import StreamingLLM
@@ -45,5 +45,7 @@ __all__ = [
     "StreamingLLM",
     "TokenBudget",
     "create",
+    "find",
     "names",
+    "register",
 ]

@@ -35,6 +35,9 @@ class CAKE(WindowPolicy):
 
     name: ClassVar[str] = "cake"
     source: ClassVar[str] = "CAKE, arXiv 2503.12491"
+    keeps: ClassVar[str] = (
+        "what the prompt's end looks at, more rows in layers that need them, in device memory; all others are dropped"
+    )
 
     gamma: float = 200
     tau1: float = 1

@@ -79,7 +79,7 @@ class Evictor(ABC):
 class EvictingPolicy(Budgeted):
     """Drops tokens to stay within its budget: they can't be attended again."""
 
-    keeps: ClassVar[str] = "rows per KV head, in the memory of the compute device; all others are dropped"
+    keeps: ClassVar[str] = "rows per KV head, in device memory; all others are dropped"
     drops: ClassVar[bool] = True
 
     @abstractmethod

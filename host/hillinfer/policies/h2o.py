@@ -27,6 +27,9 @@ class H2O(EvictingPolicy):
 
     name: ClassVar[str] = "h2o"
     source: ClassVar[str] = "H2O, arXiv 2306.14048"
+    keeps: ClassVar[str] = (
+        "what was attended most, and recent tokens, per KV head in device memory; all others are dropped"
+    )
 
     recent: float = 0.5
 

@@ -23,6 +23,9 @@ class PyramidKV(SnapKV):
 
     name: ClassVar[str] = "pyramidkv"
     source: ClassVar[str] = "PyramidKV, arXiv 2406.02069"
+    keeps: ClassVar[str] = (
+        "what the prompt's end looks at, fewer rows the deeper the layer, in device memory; all others are dropped"
+    )
 
     beta: float = 20
 

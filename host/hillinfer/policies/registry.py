@@ -1,10 +1,11 @@
-"""The policies by name. Adding one: a file, a line here, a line in the test matrix."""
+"""The policies by name. Adding one: a file, a line here, a line in the test matrix; your own: ``register``."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import Any
+import inspect
+from typing import Any, TypeVar
 
 from hillinfer.errors import SettingError
 from hillinfer.policies.base import Policy
@@ -37,18 +38,48 @@ _POLICIES: dict[str, type[Policy]] = {
     OmniKV.name: OmniKV,
     HeteroCache.name: HeteroCache,
 }
+_OWN: dict[str, type[Policy]] = {}
+_T = TypeVar("_T", bound=type[Policy])
 
 
 def names() -> list[str]:
-    """Names of all policies."""
-    return list(_POLICIES)
+    """Names of all policies, registered ones last."""
+    return [*_POLICIES, *_OWN]
+
+
+def register(policy: _T) -> _T:
+    """Make a policy of your own known by its ``name``: a decorator for its class, a frozen dataclass.
+
+    A class of the same name replaces the one before, but no policy of this package. Raises SettingError.
+    """
+    if not (isinstance(policy, type) and issubclass(policy, Policy) and dataclasses.is_dataclass(policy)):
+        raise SettingError(
+            f"{getattr(policy, '__name__', policy)!r} cannot be registered: it must be a dataclass (@dataclass under "
+            "@register) and a kind of policy, such as EvictingPolicy"
+        )
+    for attribute in ("name", "source", "keeps"):
+        if not isinstance(getattr(policy, attribute, None), str):
+            raise SettingError(f"the policy {policy.__name__} cannot be registered: it has no {attribute}, a str")
+    if inspect.isabstract(policy):
+        missing = ", ".join(sorted(policy.__abstractmethods__))
+        raise SettingError(f"the policy {policy.name} cannot be registered: it does not define {missing}")
+    if policy.name in _POLICIES:
+        raise SettingError(f"the policy {policy.name} cannot be registered: the name is taken, choose another")
+    _OWN[policy.name] = policy
+    return policy
+
+
+def find(name: str) -> type[Policy]:
+    """The class of the policy ``name``; SettingError names the nearest one for a name that is not known."""
+    known = _POLICIES | _OWN
+    if name not in known:
+        raise SettingError(f"unknown policy {name!r}{_nearest(name, names())}")
+    return known[name]
 
 
 def create(name: str, **settings: Any) -> Policy:
     """The policy ``name`` with these settings; SettingError names the nearest one for a name that is not known."""
-    if name not in _POLICIES:
-        raise SettingError(f"unknown policy {name!r}{_nearest(name, names())}")
-    policy = _POLICIES[name]
+    policy = find(name)
     fields = [field.name for field in dataclasses.fields(policy)]
     for setting in settings:
         if setting not in fields:

@@ -28,6 +28,7 @@ class SnapKV(WindowPolicy):
 
     name: ClassVar[str] = "snapkv"
     source: ClassVar[str] = "SnapKV, arXiv 2404.14469"
+    keeps: ClassVar[str] = "what the prompt's end looks at, per KV head in device memory; all others are dropped"
 
     pooling: str = "mean"
 

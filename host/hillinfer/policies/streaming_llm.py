@@ -24,6 +24,7 @@ class StreamingLLM(EvictingPolicy):
 
     name: ClassVar[str] = "streaming-llm"
     source: ClassVar[str] = "StreamingLLM, arXiv 2309.17453"
+    keeps: ClassVar[str] = "the first and the most recent tokens, in device memory; all others are dropped"
 
     sinks: int = 4
 
