@@ -192,7 +192,7 @@ class TieredEngine(Engine):
         decoding: bool,
         count: bool,
     ) -> torch.Tensor:
-        """``count``: the ledger counts the rows as selected by a step."""
+        """``count``: the chooser was asked, and said everything; so the ledger counts the rows as selected."""
         work = self._works[stream_id]
         stream, work.ahead = work.ready(), None
         grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
@@ -205,7 +205,11 @@ class TieredEngine(Engine):
         if decoding:
             with self.trace.span("store"):
                 stream.append(self.geometry.pack_rows(keys, values))
-            self._read(work, grouped, keys, lse)
+            if count:
+                self._chooser.stepped(stream_id, grouped, keys, lse[:, :, 0].float().cpu().numpy())
+                self._account(work)
+            else:
+                self._read(work, grouped, keys, lse)
         else:
             self._admit(work, grouped, keys, values, lse)
         return out.flatten(0, 1)
@@ -218,7 +222,7 @@ class TieredEngine(Engine):
         keys: torch.Tensor,
         values: torch.Tensor,
         lse: torch.Tensor,
-        scaling: float,  # noqa: ARG002  # choosers take a prompt's logits as their normalisers say
+        scaling: float,  # choosers take a prompt's logits as their normalisers say
     ) -> None:
         work = self._works[Stream(layer, sequence)]
         work.ready()

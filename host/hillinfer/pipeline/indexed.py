@@ -50,9 +50,13 @@ class Indexed(Chooser):
 
     def recall(self, stream: TokenStream, scaling: float) -> list[list[Positions]]:
         window = self._window.pop(stream.id, None)
-        asked = () if window is None else window.unbind(2)
-        chosen = [self._indices[stream.id].select(query, scaling) for query in asked]
-        return [sets for sets in chosen if sets is not None]
+        recalled = []
+        for query in () if window is None else window.unbind(2):
+            sets = self._indices[stream.id].select(query, scaling)
+            if sets is None:  # then a layer's others are too
+                break
+            recalled.append(sets)
+        return recalled
 
     def nbytes(self, stream: Stream) -> int:
         return self._indices[stream].nbytes
