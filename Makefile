@@ -3,7 +3,7 @@
 PY := .venv/bin/python
 OLD := $(shell sed -n 's/^transformers==//p' constraints-old.txt)
 
-.PHONY: help setup demo test test-old lint bench clean
+.PHONY: help setup demo test test-old lint bench bench-policies clean
 .NOTPARALLEL:
 
 help:  ## list these targets
@@ -33,6 +33,9 @@ lint: setup  ## ruff and strict mypy
 bench: setup  ## quality and speed beside the stock cache (20 minutes); JSON in build/reports
 	@.venv/bin/hillinfer bench decode
 	@.venv/bin/hillinfer bench decode --tokens 4224 --steps 128 --output build/reports/locality.json
+
+bench-policies: setup  ## all policies at equal budgets (40 minutes); table, plot and JSON in build/reports
+	@.venv/bin/hillinfer bench policies
 
 include hardware.mk
 

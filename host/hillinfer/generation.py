@@ -87,7 +87,7 @@ def generate(
             prefill_tokens_per_s=(length - 1) / prefill_seconds if length > 1 else 0.0,
             decode_ms_per_token=streamer.ms_per_token(),
             rss_peak_bytes=memory.peak_bytes(),
-            tiers=_stock_tiers(cache) if stats is None else stats.tiers,
+            tiers=stock_tiers(cache) if stats is None else stats.tiers,
             hot_hit_rate=None if stats is None else stats.hot_hit_rate,
             moved_fraction=None if stats is None else stats.moved_fraction,
             cold_read_bytes=0 if stats is None else stats.cold_read_bytes,
@@ -256,7 +256,7 @@ def _budget(policy: Policy | None) -> str | None:
     return None if budget is None else str(TokenBudget.parse(budget))
 
 
-def _stock_tiers(cache: Any) -> Tiers:
+def stock_tiers(cache: Any) -> Tiers:
     """A stock cache is all device tier and only grows, so now is the peak (sliding layers apart)."""
     tensors = [part for layer in cache.layers for part in (layer.keys, layer.values) if part is not None]
     nbytes = sum(part.nbytes for part in tensors)

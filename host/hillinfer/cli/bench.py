@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -12,6 +12,9 @@ from rich.table import Table
 from hillinfer.cli.console import human_bytes, stderr, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
 from hillinfer.errors import DocumentError, SettingError
+
+if TYPE_CHECKING:
+    import torch
 
 bench_app = typer.Typer(
     help="Benchmarks: each measures its methods side by side in one run, prints a table and writes JSON.",
@@ -37,15 +40,11 @@ def decode_command(
     if steps < 1 or passages < 1 or tokens <= steps:
         raise SettingError("bench needs steps and passages of at least 1, and more tokens than steps")
     from hillinfer.bench import decode
-    from hillinfer.documents import default_document, read_prompt_file
     from hillinfer.models import load
 
     chosen = decode.cases(alpha)
     loaded = load(model)
-    body = default_document(loaded.tokenizer, tokens=1 << 30) if text is None else read_prompt_file(text)
-    ids = loaded.tokenizer(body, return_tensors="pt", verbose=False)["input_ids"][0]
-    if len(ids) < tokens:
-        raise DocumentError(f"the text has {len(ids)} tokens and the benchmark needs {tokens}: give --tokens or --text")
+    ids = document_tokens(loaded.tokenizer, text, tokens)
     console = stderr()
     with console.status("starting") as status:
         rows = decode.compare(
@@ -58,16 +57,40 @@ def decode_command(
         )
     settings = {"model": loaded.name, "tokens": tokens, "steps": steps, "passages": passages, "alpha": alpha}
     result = decode.as_dict(rows, settings)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(result, indent=1) + "\n")
+    write_result(output, result)
     if as_json:
         write_json(result)
         return
-    console = stdout()
-    console.width = max(console.width, 120)  # cut at 80 columns the figures are of no use
-    console.print(_table(result))
+    show_table(_table(result))
     for name, value in result["summary"].items():
         stdout().print(f"{name:26} {'-' if value is None else format(value, '.4g')}")
+
+
+def document_tokens(tokenizer: Any, path: Path | None, tokens: int) -> torch.Tensor:
+    """Tokens int64 [n] of a text, at least ``tokens`` of them."""
+    from hillinfer.documents import default_document, read_prompt_file
+
+    body = default_document(tokenizer, tokens=1 << 30) if path is None else read_prompt_file(path)
+    ids: torch.Tensor = tokenizer(body, return_tensors="pt", verbose=False)["input_ids"][0]
+    if len(ids) < tokens:
+        raise DocumentError(f"the text has {len(ids)} tokens and the benchmark needs {tokens}: give --tokens or --text")
+    return ids
+
+
+def write_result(output: Path, result: dict[str, Any]) -> None:
+    """The JSON file of a benchmark, its folder made where it is missing."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps(result, indent=1) + "\n")
+    except OSError as error:
+        raise SettingError(f"{output} cannot be written ({error.strerror}): name another with --output") from None
+
+
+def show_table(table: Table) -> None:
+    """A table on stdout, wide enough for its figures."""
+    console = stdout()
+    console.width = max(console.width, 120)  # cut at 80 columns the figures are of no use
+    console.print(table)
 
 
 def _table(result: dict[str, Any]) -> Table:
@@ -84,13 +107,14 @@ def _table(result: dict[str, Any]) -> Table:
             f"{row['agreement']:.1%}",
             f"{row['decode_ms']:.1f}",
             f"{row['prefill_tokens_per_s']:.0f}",
-            _percent(row["hot_hit_rate"]),
-            _percent(row["moved_fraction"]),
+            percent(row["hot_hit_rate"]),
+            percent(row["moved_fraction"]),
             human_bytes(row["hot_peak_bytes"]),
             human_bytes(row["cold_read_bytes_per_token"]),
         )
     return table
 
 
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
+    """A share for people."""
     return "–" if share is None else f"{share:.1%}"

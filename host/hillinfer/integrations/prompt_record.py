@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import Cache
+from transformers.cache_utils import Cache, DynamicLayer
 
 from hillinfer.generation import cache_keyword
 from hillinfer.integrations.transformers import HillInferCache, HillInferLayer
@@ -56,6 +56,7 @@ class PromptRecord:
                 if isinstance(theirs, HillInferLayer):
                     theirs.admit(chunk)
                 else:
+                    assert isinstance(theirs, DynamicLayer)
                     theirs.update(chunk.keys[None], chunk.values[None])
 
     def stock(self) -> DynamicCache:

@@ -222,7 +222,7 @@ class TieredEngine(Engine):
         keys: torch.Tensor,
         values: torch.Tensor,
         lse: torch.Tensor,
-        scaling: float,  # choosers take a prompt's logits as their normalisers say
+        scaling: float,
     ) -> None:
         work = self._works[Stream(layer, sequence)]
         work.ready()
