@@ -11,6 +11,7 @@ from transformers import DynamicCache
 from hillinfer import HillInferCache, policies
 from hillinfer.errors import ModelError
 from hillinfer.generation import cache_keyword
+from tests.profiling.profiles import profile_of
 from tests.tiny import HEAD_DIM, random_ids, tiny
 
 SETTINGS = {
@@ -25,11 +26,16 @@ SETTINGS = {
     "infinigen": {"dense_layers": 1},
     "shadowkv": {"recent": 8, "outliers": 1},
     "omnikv": {"filter_layers": (0,)},
+    "heterocache": {"profile": None},
 }
 """What makes a policy's windows and pages fit a prompt of 72 tokens."""
 KV_HEADS = {"llama": 2, "opt": 4, "gemma3": 1}
 FULL_LAYERS = {"llama": 2, "opt": 2, "gemma3": 1}
-REFUSED = {("infinigen", "opt"): "cannot be foretold"}
+PROFILES = {
+    "llama": profile_of(["Ps", "aa"], [[0.5, 0.3], [0.6, 0.8]], group=2, dim=HEAD_DIM),
+    "opt": profile_of(["Psss", "aaaa"], [[0.5, 0.3, 0.6, 0.4], [0.6, 0.8, 0.9, 0.7]], dim=HEAD_DIM),
+}
+REFUSED = {("infinigen", "opt"): "cannot be foretold", ("heterocache", "gemma3"): "one KV head"}
 """Families a policy cannot serve, and what it says."""
 PROMPT, NEW, TOKENS = 72, 6, 32
 
@@ -60,7 +66,10 @@ def _stock(family):
 
 def _run(name, family, budget, chunk, folder):
     """The tokens, and the bytes of rows kept in the end if the policy drops any."""
-    policy = policies.create(name, budget=budget, **SETTINGS[name])
+    settings = SETTINGS[name]
+    if "profile" in settings:
+        settings = {"profile": PROFILES.get(family)}
+    policy = policies.create(name, budget=budget, **settings)
     with HillInferCache(_model(family), policy, cold_dir=folder, hot_bytes="8MiB") as cache:
         cache.prompt_length = PROMPT
         tokens = _greedy(_model(family), cache, chunk)

@@ -59,7 +59,7 @@ def test_every_policy_says_what_it_is_and_what_its_settings_are(name):
     assert [setting.name for setting in settings] == [field.name for field in fields(policy)]
     assert [setting.name for setting in settings if not setting.help] == []
     for setting in settings:
-        assert setting.type in ("int", "ints", "float", "bool", "str", "budget"), setting
+        assert setting.type in ("int", "ints", "float", "bool", "str", "file", "budget"), setting
 
 
 @pytest.mark.parametrize("name", [name for name in policies.names() if name != "full"])

@@ -40,8 +40,8 @@ SUPPLIES = ("pivot", "csd")
 class HeteroCache(Budgeted):
     """budget       KV heads' mean share of the prompt that stays on the device (the paper's ρ)
     profile      a file of ``hillinfer profile`` or of the method's authors; none: the default place for this model
-    tau_stable   other thresholds than the profile's, which make other roles; 0.4 suits small budgets
-    tau_similar
+    tau_stable   another threshold of stability than the profile's, which makes other roles; 0.4 suits small budgets
+    tau_similar  the same of similarity
     drift        median overlap under which a pivot has drifted; none: tau_stable
     window       steps that the median is taken over
     kernel       positions a softmax row is averaged over (odd)

@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hillinfer.errors import SettingError
@@ -23,6 +24,7 @@ _KINDS = {
     "ints": "whole numbers with commas between (0,8,16)",
     "float": "a number",
     "str": "a word",
+    "file": "a file",
     "budget": "a ratio (20%), a number of tokens (512) or bytes (64MiB)",
 }
 
@@ -88,6 +90,8 @@ def _kind(hint: Any) -> tuple[str, bool]:
     kinds = [option for option in options if option is not types.NoneType]
     if TokenBudget in kinds:
         return "budget", len(kinds) < len(options)
+    if Path in kinds:
+        return "file", len(kinds) < len(options)
     kind = float if float in kinds else kinds[0]
     name = "ints" if typing.get_origin(kind) in (tuple, list, Sequence) else getattr(kind, "__name__", str(kind))
     return name, len(kinds) < len(options)
