@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hillinfer.config import StoreSettings, default_cold_dir
 from hillinfer.csd.contract import Device, Record
+from hillinfer.csd.images import find_image
 from hillinfer.csd.kernel.board import Board
 from hillinfer.csd.names import DeviceName, parse_devices
 from hillinfer.errors import DeviceError
@@ -58,4 +59,8 @@ def open_board(name: DeviceName, xclbin: Path | None = None) -> Board:
         from hillinfer.csd.boards.rtl import RtlBoard
 
         return RtlBoard()
+    if name.kind == "pynq":
+        from hillinfer.csd.boards import pynq
+
+        return pynq.open_board(int(name.card), find_image(xclbin))
     raise DeviceError(f"the device {name} is not there yet (xclbin {xclbin})")
