@@ -200,6 +200,9 @@ class RecordingCache(DynamicCache):
             device_scan_bytes=8,
             dropped_tokens=0.0,
             device="software",
+            device_launches=3,
+            device_seconds=0.5,
+            device_fallback=None,
         )
 
     def __enter__(self) -> RecordingCache:
@@ -227,6 +230,7 @@ def test_engine_checks_before_it_computes_and_is_closed(recorded: list[Recording
     assert (report.policy, report.alpha, report.device) == ("hillinfer", 0.3, "software")
     assert (report.tiers.hot.peak_bytes, report.hot_hit_rate, report.moved_fraction) == (2, 0.5, 0.25)
     assert (report.cold_read_bytes, report.device_scan_bytes) == (7, 8)
+    assert (report.device_launches, report.device_seconds, report.device_fallback) == (3, 0.5, None)
 
 
 def test_alpha_is_not_reported_where_a_number_of_tokens_decides(recorded: list[RecordingCache]) -> None:

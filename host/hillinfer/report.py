@@ -35,6 +35,9 @@ class Report:
     moved_fraction    rows that entered the hot pool per step and stream / rows the pool holds; None without steps
     cold_read_bytes   selected keys and values read from the cold pool while decoding
     device_scan_bytes bytes of keys the storage device scored while decoding
+    device            the storage device, as it was named; None: there was none
+    device_launches   launches of the kernel on it, and device_seconds from the first of each query to its last score
+    device_fallback   why the software device took its place; None: it did not
     drops             whether the policy drops tokens, which cannot come back
     dropped_tokens    tokens that a KV head no longer has at the end, mean over layers and heads
     budget            what the policy may keep or attend to, as it was given; None for a policy without one
@@ -54,6 +57,9 @@ class Report:
     alpha: float | None
     policy: str
     device: str | None
+    device_launches: int = 0
+    device_seconds: float = 0.0
+    device_fallback: str | None = None
     drops: bool = False
     dropped_tokens: float = 0.0
     budget: str | None = None

@@ -33,6 +33,8 @@ def test_a_prompt_gives_the_tokens_of_the_software_device(driver, tmp_path):
     tokens, stats = _generate(model, driver, tmp_path, ids, mask)
     assert torch.equal(tokens, expected)
     assert stats.device_scan_bytes > 0
+    assert stats.device_launches > 0
+    assert stats.device_seconds > 0
 
 
 def test_a_batch_of_several_lengths_does_too(driver, tmp_path):

@@ -34,7 +34,9 @@ def report_table(report: Report) -> Table:
     table.add_row("hot-pool hit rate", _share(report.hot_hit_rate), "")
     table.add_row("share of the pool moved per step", _share(report.moved_fraction), "")
     table.add_row("read from the cold pool", human_bytes(report.cold_read_bytes), "")
-    table.add_row("scanned by the device", human_bytes(report.device_scan_bytes), "", end_section=True)
+    table.add_row(_scanned(report), human_bytes(report.device_scan_bytes), "")
+    work = f"{report.device_launches:,} in {report.device_seconds:.2f} s" if report.device_launches else "–"
+    table.add_row("launches of the device", work, "", end_section=True)
 
     cut = f" ({report.document_tokens_cut} cut from the document)" if report.document_tokens_cut else ""
     table.add_row(f"prompt tokens{cut}", str(report.prompt_tokens), "")
@@ -45,6 +47,12 @@ def report_table(report: Report) -> Table:
     decode = report.decode_ms_per_token
     table.add_row("decode", "–" if decode is None else f"{decode:.1f} ms/token", "")
     return table
+
+
+def _scanned(report: Report) -> str:
+    if report.device_fallback is not None:
+        return f"scanned by {report.device}, then by software (it failed: {report.device_fallback})"
+    return "scanned by the device" if report.device in (None, "software") else f"scanned by the device {report.device}"
 
 
 def _share(value: float | None) -> str:

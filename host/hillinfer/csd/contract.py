@@ -74,6 +74,7 @@ class Counters:
     stored_bytes     rows written; scoring_bytes: keys in the scoring copy, as the device lays them out
     read_bytes       rows read, read_rows of them
     scan_bytes       keys scored, scanned_tokens of them, by launches launches
+    seconds          from the first launch of each submission until its last score was there, summed
     p2p_bytes        of the keys scored, those a drive wrote straight into the device's memory
     host_key_bytes   of the keys scored, those that were read into host memory first
     fallback         why the software device scores in this one's place; None: it does not
@@ -86,6 +87,7 @@ class Counters:
     scan_bytes: int = 0
     scanned_tokens: int = 0
     launches: int = 0
+    seconds: float = 0.0
     p2p_bytes: int = 0
     host_key_bytes: int = 0
     fallback: str | None = None

@@ -28,6 +28,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from hillinfer.config import Budget, StoreSettings
+from hillinfer.csd.contract import Counters
 from hillinfer.errors import HillInferError, ModelError, SettingError
 from hillinfer.integrations.identity import identify
 from hillinfer.integrations.predict import Foresight
@@ -58,6 +59,9 @@ class CacheStats:
     device_scan_bytes: int
     dropped_tokens: float = 0.0
     device: str | None = None
+    device_launches: int = 0
+    device_seconds: float = 0.0
+    device_fallback: str | None = None
 
 
 class HillInferCache(Cache):
@@ -192,7 +196,8 @@ class HillInferCache(Cache):
         """Bytes per tier and rates so far."""
         if self._engine is None:
             return CacheStats(Tiers(), None, None, 0, 0)
-        ledger = self._engine.settled_ledger()
+        ledger, csd = self._engine.settled_ledger(), self._engine.csd
+        counters = Counters() if csd is None else csd.counters
         return CacheStats(
             ledger.tiers,
             ledger.hot_hit_rate,
@@ -200,7 +205,10 @@ class HillInferCache(Cache):
             ledger.cold_read_bytes,
             ledger.device_scored * self._geometry.score_key_bytes,
             ledger.dropped_tokens,
-            self._store.device if self._engine.csd is not None else None,
+            self._store.device if csd is not None else None,
+            counters.launches,
+            counters.seconds,
+            counters.fallback,
         )
 
     def reset(self) -> None:

@@ -18,6 +18,7 @@ from hillinfer.csd.kernel.keys import KeyStore
 from hillinfer.csd.kernel.launches import KernelTicket, LaunchQueue
 from hillinfer.csd.kernel.resident import ResidentKeys
 from hillinfer.csd.kernel.streamed import PIECE_BYTES, RING, StreamedKeys
+from hillinfer.csd.scorer import timed
 from hillinfer.errors import DeviceFull, SettingError
 from hillinfer.kv.column import Column
 from hillinfer.kv.geometry import Geometry
@@ -87,10 +88,11 @@ class KernelScorer(AssemblingScorer):
         settings: KernelSettings | None = None,
         counters: Counters | None = None,
     ) -> None:
-        self._board, self._geometry, self._folder, self._record = board, geometry, folder, record
+        self._board, self._geometry, self._folder = board, geometry, folder
         self._settings = settings or KernelSettings()
         self._region_tokens = region_tokens
         self.counters = Counters() if counters is None else counters
+        self._record = timed(record, self.counters)
         self._written = 0
         formats = ("int8", "int4") if self._settings.key_format == "int8" else ("int4",)
         self.capabilities = Capabilities(board.name, formats, board.memory_bytes, board.p2p)

@@ -13,7 +13,7 @@ from hillinfer import _native
 from hillinfer.csd import abi
 from hillinfer.csd.abi import ScoreBlock
 from hillinfer.csd.contract import Capabilities, Counters, Record, Rows, Run, ScoreTicket, Stream
-from hillinfer.csd.scorer import Scorer
+from hillinfer.csd.scorer import Scorer, timed
 from hillinfer.csd.software.key_log import KeyLog
 from hillinfer.errors import CorruptRecordError, DeviceError
 from hillinfer.kv.geometry import Geometry
@@ -76,7 +76,7 @@ class SoftwareScorer(Scorer):
     ) -> None:
         self.capabilities = Capabilities("software", ("int8", "int4"), None, p2p=False)
         self.counters = Counters() if counters is None else counters
-        self._geometry, self._record = geometry, record
+        self._geometry, self._record = geometry, timed(record, self.counters)
         self._tags = itertools.count(1)
         self._scanner = _native.ScanThread()
         self.logs: list[KeyLog] = []
