@@ -22,8 +22,7 @@ from hillinfer.errors import HillInferError
 from hillinfer.generation import cache_keyword, stock_tiers
 from hillinfer.integrations.prompt_record import PromptRecord
 from hillinfer.integrations.transformers import HillInferCache
-from hillinfer.policies import Policy, create, names
-from hillinfer.policies.registry import check_name
+from hillinfer.policies import Policy, create, find, names
 from hillinfer.report import Tiers
 
 FULL = "full"
@@ -207,7 +206,7 @@ def check_names(wanted: str) -> list[str]:
     """Names of policies to compare, from a list with commas, all if it is empty; SettingError for an unknown one."""
     chosen = [name.strip() for name in wanted.split(",") if name.strip()] or names()
     for name in chosen:
-        check_name(name)
+        find(name)
     return [name for name in chosen if name != FULL]
 
 

@@ -77,22 +77,9 @@ def find(name: str) -> type[Policy]:
     return known[name]
 
 
-<<<<<<< HEAD
 def create(name: str, **settings: Any) -> Policy:
     """The policy ``name`` with these settings; SettingError names the nearest one for a name that is not known."""
     policy = find(name)
-=======
-def check_name(name: str) -> None:
-    """SettingError, with the nearest name, for a policy that is not known."""
-    if name not in _POLICIES:
-        raise SettingError(f"unknown policy {name!r}{_nearest(name, names())}")
-
-
-def create(name: str, **settings: Any) -> Policy:
-    """The policy ``name`` with these settings; SettingError names the nearest one for a name that is not known."""
-    check_name(name)
-    policy = _POLICIES[name]
->>>>>>> 7d4fa33 (hillinfer bench policies: every policy at equal budgets on prompts that are read once; table, plot, JSON)
     fields = [field.name for field in dataclasses.fields(policy)]
     for setting in settings:
         if setting not in fields:
