@@ -23,6 +23,8 @@ from hillinfer.cli.generate import EPILOG, generate_command
 from hillinfer.cli.models import models_command
 from hillinfer.cli.options import Debug
 from hillinfer.cli.policies import policies_command
+from hillinfer.cli.profile import EPILOG as PROFILE_EPILOG
+from hillinfer.cli.profile import profile_command
 from hillinfer.errors import HillInferError
 from hillinfer.version import __version__
 
@@ -43,6 +45,7 @@ _EPILOG = "\n\n".join(
         "hillinfer generate --help    [dim]every option, and why it is there[/]",
         "hillinfer doctor --device xrt:0    [dim]what this machine lacks for a device, and how to get it[/]",
         "hillinfer bench decode    [dim]quality and speed beside the stock cache[/]",
+        "hillinfer profile    [dim]the roles of a model's heads, for --policy heterocache[/]",
         "hillinfer models    [dim]what --model knows by name[/]",
         "hillinfer policies    [dim]what --policy knows by name, and what each keeps[/]",
     ]
@@ -61,6 +64,7 @@ app = typer.Typer(
 app.command("generate", epilog=EPILOG)(generate_command)
 app.command("models")(models_command)
 app.command("policies")(policies_command)
+app.command("profile", epilog=PROFILE_EPILOG)(profile_command)
 app.command("doctor")(doctor_command)
 app.add_typer(bench_app, name="bench")
 

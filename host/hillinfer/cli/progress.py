@@ -11,21 +11,25 @@ from hillinfer.cli.console import stderr
 
 
 class _Speed(ProgressColumn):
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
     def render(self, task: Task) -> Text:
-        return Text("" if task.speed is None else f"{task.speed:,.0f} tokens/s")
+        return Text("" if task.speed is None else f"{task.speed:,.0f} {self._unit}/s")
 
 
 class PrefillBar:
-    """Shows tokens done, speed and time left on a terminal; nothing elsewhere. Gone when the prefill is done."""
+    """Shows what is done, speed and time left on a terminal; nothing elsewhere. Gone when all is done."""
 
-    def __init__(self, show: bool) -> None:
+    def __init__(self, show: bool, doing: str = "reading the prompt", unit: str = "tokens") -> None:
         console = stderr()
         self._shown = show and console.is_terminal
         self._progress = Progress(
-            TextColumn("reading the prompt"),
+            TextColumn(doing),
             BarColumn(),
             MofNCompleteColumn(),
-            _Speed(),
+            _Speed(unit),
             TimeRemainingColumn(),
             console=console,
             transient=True,
