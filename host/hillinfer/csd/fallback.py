@@ -42,54 +42,66 @@ class FallbackScorer(Scorer):
     def __init__(self, scorer: Scorer, rows: ColdRows, record: Record, *, key_format: str = "int8") -> None:
         self._scorer, self._rows, self._record, self._key_format = scorer, rows, record, key_format
         self.capabilities, self.counters = scorer.capabilities, scorer.counters
-        self._fallen = self._closed = False
+        self._software: SoftwareScorer | None = None
         self._falling = threading.RLock()
+        self._closed = False
 
     def check_room(self, tokens: int, sequences: int) -> int:
-        if not self._fallen:
+        if self._software is None:
             try:
                 return self._scorer.check_room(tokens, sequences)
             except _FAILURES as error:
                 self._fall(error)
-        return self._scorer.check_room(tokens, sequences)
+        return self._fallen().check_room(tokens, sequences)
 
     def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
-        if not self._fallen:
+        if self._software is None:
             try:
-                return self._scorer.append(stream, first, rows, keys)
+                self._scorer.append(stream, first, rows, keys)
             except _FAILURES as error:
-                return self._fall(error)  # these rows are in the cold pool, so their keys are among those made again
-        return self._scorer.append(stream, first, rows, keys)
+                self._fall(error)
+            else:
+                return
+        with self._falling:
+            if self._fallen().tokens(stream) == first:  # else their keys were made from the rows, which are there
+                self._fallen().append(stream, first, rows, keys)
 
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
-        if not self._fallen:
+        if self._software is None:
             try:
                 return _Guarded(self, self._scorer.submit(stream, query, runs), stream, query)
             except _FAILURES as error:
                 self._fall(error)
-        return self._scorer.submit(stream, query, runs)
+        return self._fallen().submit(stream, query, runs)
 
     def again(self, error: Exception, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
         """Score what a ticket could not, as the device failed with ``error``."""
-        self._fall(error)
-        return self._scorer.submit(stream, query, runs)
+        with self._falling:
+            self._fall(error)
+            return self._fallen().submit(stream, query, runs)
 
     def flush(self) -> None:
-        try:
-            self._scorer.flush()
-        except _FAILURES as error:
-            self._fall(error)
+        if self._software is None:
+            try:
+                self._scorer.flush()
+            except _FAILURES as error:
+                self._fall(error)
 
     def close(self) -> None:
-        self._closed = True
-        self._scorer.close()
+        with self._falling:
+            self._closed = True
+            (self._software or self._scorer).close()
+
+    def _fallen(self) -> SoftwareScorer:
+        assert self._software is not None
+        return self._software
 
     def _fall(self, error: Exception) -> None:
         """Put the software device's scorer in the place of the one that failed."""
         with self._falling:
             if self._closed:
                 raise error
-            if self._fallen:  # another ticket of the same device failed before
+            if self._software is not None:  # another ticket of the same device failed before
                 return
             logger.warning("the device %s failed (%s); the software device takes over", self.capabilities.name, error)
             with contextlib.suppress(Exception):  # it failed: what it says on the way out is no news
@@ -109,7 +121,7 @@ class FallbackScorer(Scorer):
             except BaseException:
                 software.close()
                 raise
-            self._scorer, self.capabilities, self._fallen = software, software.capabilities, True
+            self._software, self.capabilities = software, software.capabilities
 
     def _adopt(self, software: SoftwareScorer, stream: Stream) -> None:
         """Make the scoring keys of a stream again from its rows."""

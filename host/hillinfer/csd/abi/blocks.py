@@ -107,7 +107,7 @@ def unpack_block(slot: Words, tag: int) -> ScoreBlock:
 
 
 def unpack_scores(slots: Words, first: int, tokens: int, tag: int) -> npt.NDArray[np.int16]:
-    """Scores int16 [tokens] of a whole launch from its slots uint32 [n, 1040]; all blocks checked at once.
+    """Scores int16 [tokens] of a whole launch from its slots uint32 [n, 1040], a copy; all blocks checked at once.
 
     The launch began at ``first`` and left nothing out. DeviceError says what is wrong with a block that is not whole,
     or in the wrong place.
@@ -119,11 +119,12 @@ def unpack_scores(slots: Words, first: int, tokens: int, tag: int) -> npt.NDArra
     expected[:, 3] = expected[:, 4] = np.minimum(BLOCK_TOKENS, tokens - np.arange(count) * BLOCK_TOKENS)
     expected[:, 7], expected[:, 8] = np.arange(count), count
     expected[:, 5] = slots[:, TUPLE_WORDS + 5]  # the maximum: anything
-    tuples = slots[:, :TUPLE_WORDS].view("<u2").reshape(count * BLOCK_TOKENS, 2)[:tokens]
-    places = np.resize(_OFFSETS, tokens)
-    if not (np.array_equal(slots[:, TUPLE_WORDS:], expected) and np.array_equal(tuples[:, 0], places)):
+    tuples = slots[:, :TUPLE_WORDS].view("<u2").reshape(count, BLOCK_TOKENS, 2)
+    offsets, rest = tuples[..., 0], tokens - (count - 1) * BLOCK_TOKENS
+    ascending = (offsets[:-1] == _OFFSETS).all() and (offsets[-1, :rest] == _OFFSETS[:rest]).all()
+    if not (ascending and np.array_equal(slots[:, TUPLE_WORDS:], expected)):
         raise _what_is_wrong(slots, expected, tag)
-    return tuples[:, 1].view(np.int16)
+    return tuples[..., 1].reshape(-1)[:tokens].view(np.int16)
 
 
 def _what_is_wrong(slots: Words, expected: Words, tag: int) -> DeviceError:

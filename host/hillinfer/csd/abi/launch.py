@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +41,7 @@ class Launch:
             raise DeviceError(
                 f"a launch scores 0 to {numbers.MAX_TOKENS} tokens, not {self.tokens}: split it into several"
             )
-        wrong = self._wrong()
+        wrong = _wrong(self.shape, self.format)
         if wrong:
             raise DeviceError(f"impossible launch (shape {self.shape:#x}, format {self.format:#x}): {wrong}")
 
@@ -77,45 +78,52 @@ class Launch:
     def slots(self) -> int:
         return max(1, -(-self.tokens // numbers.BLOCK_TOKENS))
 
-    def _field(self, first_bit: int, bits: int = 1) -> int:
-        return self.shape >> first_bit & ((1 << bits) - 1)
-
     @property
     def _group_beats(self) -> int:
-        return self._field(numbers.SHAPE_BEATS_BIT, numbers.SHAPE_BEATS_BITS)
+        return _field(self.shape, numbers.SHAPE_BEATS_BIT, numbers.SHAPE_BEATS_BITS)
 
     @property
     def _groups(self) -> int:
-        return self._field(numbers.SHAPE_GROUPS_BIT, numbers.SHAPE_GROUPS_BITS)
+        return _field(self.shape, numbers.SHAPE_GROUPS_BIT, numbers.SHAPE_GROUPS_BITS)
 
     @property
     def _banks_log2(self) -> int:
-        return self._field(numbers.SHAPE_BANKS_BIT, numbers.SHAPE_BANKS_BITS)
+        return _field(self.shape, numbers.SHAPE_BANKS_BIT, numbers.SHAPE_BANKS_BITS)
 
     @property
     def _passes(self) -> int:
-        return 1 + self._field(numbers.SHAPE_DUAL_BIT)
+        return 1 + _field(self.shape, numbers.SHAPE_DUAL_BIT)
 
-    def _wrong(self) -> str | None:
-        """The first rule of the contract that shape and format break."""
-        pair = self._field(numbers.SHAPE_PAIR_BIT)
-        keys = self.format & 3
-        known = shape_word(15, bool(pair), self._passes == 2, 7, 511)
-        least, most = (2, 4) if keys == numbers.INT4 else (1, 3)
-        rules = (
-            (self.format & ~0b10011 == 0, "format has bits that mean nothing"),
-            (self.shape & ~known == 0, "shape has bits that mean nothing"),
-            (1 <= self._group_beats <= 8, f"{self._group_beats} beats per group, not 1 to 8"),
-            (1 <= self._groups <= 256, f"{self._groups} groups per row, not 1 to 256"),
-            (
-                self._group_beats * self._groups * self._passes <= numbers.MAX_ROW_PASSES,
-                "beats per row times passes exceed 256: launch fewer heads at a time",
-            ),
-            (least <= self._banks_log2 <= most, f"2^{self._banks_log2} banks, not 2^{least} to 2^{most}"),
-            (keys >= numbers.INT8 or not (pair or self._passes == 2), "pair and dual are for stored formats"),
-            (not pair or self._group_beats == 1, "two heads share one beat, not several"),
-        )
-        return next((message for holds, message in rules if not holds), None)
+
+def _field(shape: int, first_bit: int, bits: int = 1) -> int:
+    return shape >> first_bit & ((1 << bits) - 1)
+
+
+@functools.lru_cache(maxsize=256)  # a driver makes thousands of launches of one shape
+def _wrong(shape: int, format: int) -> str | None:
+    """The first rule of the contract that shape and format break."""
+    beats = _field(shape, numbers.SHAPE_BEATS_BIT, numbers.SHAPE_BEATS_BITS)
+    pair = _field(shape, numbers.SHAPE_PAIR_BIT)
+    passes = 1 + _field(shape, numbers.SHAPE_DUAL_BIT)
+    banks_log2 = _field(shape, numbers.SHAPE_BANKS_BIT, numbers.SHAPE_BANKS_BITS)
+    groups = _field(shape, numbers.SHAPE_GROUPS_BIT, numbers.SHAPE_GROUPS_BITS)
+    keys = format & 3
+    known = shape_word(15, bool(pair), passes == 2, 7, 511)
+    least, most = (2, 4) if keys == numbers.INT4 else (1, 3)
+    rules = (
+        (format & ~0b10011 == 0, "format has bits that mean nothing"),
+        (shape & ~known == 0, "shape has bits that mean nothing"),
+        (1 <= beats <= 8, f"{beats} beats per group, not 1 to 8"),
+        (1 <= groups <= 256, f"{groups} groups per row, not 1 to 256"),
+        (
+            beats * groups * passes <= numbers.MAX_ROW_PASSES,
+            "beats per row times passes exceed 256: launch fewer heads at a time",
+        ),
+        (least <= banks_log2 <= most, f"2^{banks_log2} banks, not 2^{least} to 2^{most}"),
+        (keys >= numbers.INT8 or not (pair or passes == 2), "pair and dual are for stored formats"),
+        (not pair or beats == 1, "two heads share one beat, not several"),
+    )
+    return next((message for holds, message in rules if not holds), None)
 
 
 def shape_word(group_beats: int, pair: bool, dual: bool, banks_log2: int, groups: int) -> int:

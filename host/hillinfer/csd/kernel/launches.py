@@ -12,22 +12,21 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hillinfer.csd.abi import Launch, Layout, unpack_scores
-from hillinfer.csd.abi.numbers import BEAT_BYTES, BLOCK_TOKENS, NO_SCORE, SLOT_BEATS, TILE_TOKENS
+from hillinfer.csd.abi import Launch, Layout
+from hillinfer.csd.abi.numbers import NO_SCORE, TILE_TOKENS
 from hillinfer.csd.assembly import AssembledTicket
 from hillinfer.csd.contract import Counters, Record, Run, Stream
-from hillinfer.csd.kernel.board import Board, Buffer, Part, Port, Running
-from hillinfer.csd.kernel.buffers import BufferPool, pages
+from hillinfer.csd.kernel.board import Board, Buffer, Part, Running
 from hillinfer.csd.kernel.keys import Held, KeyStore
 from hillinfer.csd.kernel.merge import merge
+from hillinfer.csd.kernel.workspace import Workspace
 from hillinfer.errors import DeviceError
 from hillinfer.kv.query import QuantisedQuery
-
-_SLOT_BYTES = SLOT_BEATS * BEAT_BYTES
 
 
 class KernelTicket(AssembledTicket):
@@ -45,7 +44,7 @@ class KernelTicket(AssembledTicket):
         self.stream, self.query, self.exponents, self._queue = stream, query, exponents, queue
         self.done = 0  # scores that are there, from the start
         self.pieces = 0  # that are not retired yet
-        self.parameters: Buffer | None = None
+        self.queries: Buffer | None = None  # on the board, from its first piece to its last
         self.failure: Exception | None = None
         self.cancelled = False
         self.started = 0.0
@@ -62,6 +61,15 @@ class KernelTicket(AssembledTicket):
         self._queue.cancel(self)
 
 
+class _Holdings(NamedTuple):
+    """What a piece has while it is under way."""
+
+    keys: Held
+    queries: Buffer
+    exps: Buffer
+    blocks: Buffer
+
+
 @dataclass
 class _Piece:
     """Tokens that one launch scores, or several with up to 8 queries each; ``place``: of their scores in the ticket."""
@@ -69,14 +77,13 @@ class _Piece:
     ticket: KernelTicket
     tokens: Run
     place: int
-    keys: Held | None = None
-    exps: Buffer | None = None
-    blocks: Buffer | None = None
+    held: _Holdings | None = None
     launches: list[tuple[Launch, Running]] = field(default_factory=list)
 
-    def ready(self) -> bool:
-        """Whether its keys are there."""
-        return self.keys is not None and self.keys.ready()
+    @property
+    def holdings(self) -> _Holdings:
+        assert self.held is not None
+        return self.held
 
 
 class LaunchQueue:
@@ -99,25 +106,17 @@ class LaunchQueue:
         self._fetched: deque[_Piece] = deque()
         self._running: deque[_Piece] = deque()
         self._closed = False
-        query = Launch(TILE_TOKENS, 0, layout.shape, layout.format("max"), NO_SCORE, 0)
-        self._query_bytes = pages(query.query_beats * BEAT_BYTES)
-        self._blocks_bytes = pages(-(-keys.piece_tokens // BLOCK_TOKENS) * _SLOT_BYTES)
-        exponent_bytes = -(-keys.piece_tokens // TILE_TOKENS) * layout.exponent_bytes
-        # One ticket may have some of its pieces retired and others waiting, hence one query more.
-        self._queries = BufferPool(board, layout.launches * self._query_bytes, Port.QUERY, self._depth + 1)
-        self._exps = BufferPool(board, exponent_bytes, Port.EXPS, self._depth)
-        self._blocks = BufferPool(board, layout.launches * self._blocks_bytes, Port.BLOCKS, self._depth)
+        self._space = Workspace(board, layout, keys.piece_tokens, self._depth)
 
     @property
     def board_bytes(self) -> int:
         """Memory of the board for queries, exponents and Score Blocks, at most."""
-        return (self._depth + 1) * (self._queries.nbytes + self._exps.nbytes + self._blocks.nbytes)
+        return self._space.board_bytes
 
     def reserve(self) -> None:
-        """Make sure of the buffers without which nothing can be scored, before keys take the rest. DeviceFull."""
+        """Make sure of what nothing can be scored without, before keys take the rest. DeviceFull."""
         with self.lock:
-            for pool in (self._queries, self._exps, self._blocks):
-                pool.available()
+            self._space.reserve()
 
     # ---- what tickets ask for
 
@@ -188,46 +187,41 @@ class LaunchQueue:
                 self._fail(piece.ticket, error)
                 continue
             self._fetched.append(self._waiting.popleft())
-        while self._fetched and (self._fetched[0].ticket.given_up or self._fetched[0].ready()):
+        while self._fetched and (self._fetched[0].ticket.given_up or self._fetched[0].holdings.keys.ready()):
             self._start(self._fetched[0])
             self._running.append(self._fetched.popleft())
 
     def _prepare(self, piece: _Piece) -> bool:
         """Take what a piece needs and fetch its keys; False while something is not to be had yet."""
-        ticket = piece.ticket
-        if ticket.parameters is None:
-            if not self._queries.available():
+        ticket, space = piece.ticket, self._space
+        if ticket.queries is None:
+            if not space.queries.available():
                 return False
-            ticket.parameters = self._queries.take()
+            ticket.queries = space.queries.take()
             ticket.started = time.perf_counter()
-            self._upload_queries(ticket, ticket.parameters)
-        if not (self._exps.available() and self._blocks.available()):
+            space.upload_queries(ticket.queries, ticket.query)
+        if not (space.exps.available() and space.blocks.available()):
             return False
-        piece.keys = self._keys.fetch(ticket.stream, piece.tokens)
-        if piece.keys is None:
+        keys = self._keys.fetch(ticket.stream, piece.tokens)
+        if keys is None:
             return False
-        piece.exps, piece.blocks = self._exps.take(), self._blocks.take()
+        piece.held = _Holdings(keys, ticket.queries, space.exps.take(), space.blocks.take())
         return True
 
     def _start(self, piece: _Piece) -> None:
         """Launch a piece; waits for its keys. A failure is the ticket's."""
-        ticket, tokens = piece.ticket, piece.tokens.tokens
+        ticket, (first, tokens), held, space = piece.ticket, piece.tokens, piece.holdings, self._space
         if ticket.given_up:
             return
-        assert piece.keys is not None
-        assert piece.exps is not None
-        assert piece.blocks is not None
-        assert ticket.parameters is not None
         shape, word = self._layout.shape, self._layout.format(ticket.query.reduce)
         try:
-            keys = piece.keys.part()
-            self._upload_exponents(piece, piece.exps)
+            keys = held.keys.part()
+            tiles = slice(first // TILE_TOKENS, (first + tokens) // TILE_TOKENS)
+            space.upload_exponents(held.exps, ticket.exponents[tiles])
             for i in range(self._layout.launches):
-                tag = next(self._tags) & 0x7FFFFFFF
-                launch = Launch(tokens, piece.tokens.first, shape, word, NO_SCORE, tag)
-                query = Part(ticket.parameters, i * self._query_bytes)
-                blocks = Part(piece.blocks, i * self._blocks_bytes)
-                running = self._board.start(query, keys, Part(piece.exps), blocks, launch.scalars)
+                launch = Launch(tokens, first, shape, word, NO_SCORE, next(self._tags) & 0x7FFFFFFF)
+                query, blocks = space.query_part(held.queries, i), space.blocks_part(held.blocks, i)
+                running = self._board.start(query, keys, Part(held.exps), blocks, launch.scalars)
                 piece.launches.append((launch, running))
                 self._counters.launches += 1
                 self._counters.scan_bytes += tokens * self._layout.row_bytes
@@ -235,22 +229,9 @@ class LaunchQueue:
         except Exception as error:
             self._fail(ticket, error)
 
-    def _upload_queries(self, ticket: KernelTicket, buffer: Buffer) -> None:
-        for i, beats in enumerate(self._layout.pack_query(ticket.query)):
-            packed, start = beats.reshape(-1), i * self._query_bytes
-            buffer.host[start : start + len(packed)] = packed
-            buffer.to_board(start, len(packed))
-
-    def _upload_exponents(self, piece: _Piece, buffer: Buffer) -> None:
-        """A piece begins at any tile, an argument of the kernel at a page: so its exponents travel with it."""
-        tiles = slice(piece.tokens.first // TILE_TOKENS, (piece.tokens.first + piece.tokens.tokens) // TILE_TOKENS)
-        exponents = piece.ticket.exponents[tiles].reshape(-1)
-        buffer.host[: len(exponents)] = exponents
-        buffer.to_board(0, len(exponents))
-
     def _retire(self, piece: _Piece) -> None:
         """Wait for a piece's launches and take their scores; its buffers are free again."""
-        ticket, usable = piece.ticket, True
+        ticket, held, usable = piece.ticket, piece.holdings, True
         for _, running in piece.launches:
             try:
                 running.wait()
@@ -259,31 +240,18 @@ class LaunchQueue:
                 self._fail(ticket, error)
         if not ticket.given_up:
             try:
-                scores = merge(self._scores(piece), ticket.query.reduce)
+                parts = self._space.scores(held.blocks, [launch for launch, _ in piece.launches])
+                scores = merge(parts, ticket.query.reduce)
                 ticket.scores[piece.place : piece.place + piece.tokens.tokens] = scores
                 ticket.done += piece.tokens.tokens
             except Exception as error:
                 self._fail(ticket, error)
-        assert piece.keys is not None
-        assert piece.exps is not None
-        assert piece.blocks is not None
-        piece.keys.release(usable=usable)
-        self._exps.give(piece.exps, usable=usable)
-        self._blocks.give(piece.blocks, usable=usable)
+        held.keys.release(usable=usable)
+        self._space.exps.give(held.exps, usable=usable)
+        self._space.blocks.give(held.blocks, usable=usable)
         self._leave(ticket, 1)
         if not ticket.pieces and not ticket.given_up:
             self._record("csd score", f"{self._board.name}-csd", ticket.started, time.perf_counter())
-
-    def _scores(self, piece: _Piece) -> list[npt.NDArray[np.int16]]:
-        """What each launch of a piece scored, int16 [tokens] each; checked."""
-        assert piece.blocks is not None
-        scores = []
-        for i, (launch, _) in enumerate(piece.launches):
-            start, nbytes = i * self._blocks_bytes, launch.slots * _SLOT_BYTES
-            piece.blocks.from_board(start, nbytes)
-            slots = piece.blocks.host[start : start + nbytes].view("<u4").reshape(launch.slots, -1)
-            scores.append(unpack_scores(slots, launch.first, launch.tokens, launch.tag))
-        return scores
 
     def _fail(self, ticket: KernelTicket, error: Exception) -> None:
         """The first failure is the ticket's; what waits of it is dropped."""
@@ -299,6 +267,6 @@ class LaunchQueue:
     def _leave(self, ticket: KernelTicket, pieces: int) -> None:
         """So many pieces of a ticket are over; with the last its queries are."""
         ticket.pieces -= pieces
-        if not ticket.pieces and ticket.parameters is not None:
-            self._queries.give(ticket.parameters, usable=ticket.failure is None)
-            ticket.parameters = None
+        if not ticket.pieces and ticket.queries is not None:
+            self._space.queries.give(ticket.queries, usable=ticket.failure is None)
+            ticket.queries = None

@@ -32,6 +32,10 @@ class KeyLog:
         self._exponents: dict[int, Column[np.int8]] = {}
         self._checksums: dict[int, Column[np.uint32]] = {}
 
+    def length(self, sequence: int) -> int:
+        """Tokens of a sequence in the log."""
+        return len(self._exponents.get(sequence, ())) * TILE
+
     def append(self, sequence: int, keys: ScoringKeys) -> None:
         """Add the keys of whole tiles behind those the sequence has."""
         tiles = pack(keys.integers)

@@ -94,6 +94,10 @@ class SoftwareScorer(Scorer):
         self.logs[stream.layer].append(stream.sequence, keys)
         self.counters.scoring_bytes += keys.integers.size
 
+    def tokens(self, stream: Stream) -> int:
+        """Tokens of a stream in the scoring copy."""
+        return self.logs[stream.layer].length(stream.sequence)
+
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
         tokens = sum(run.tokens for run in runs)
         self.counters.launches += len(runs)
