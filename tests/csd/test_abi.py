@@ -48,3 +48,19 @@ def test_a_block_that_is_not_whole_is_an_error(word, value, message):
     slot[word] = value
     with pytest.raises(DeviceError, match=message):
         abi.unpack_block(slot, 7)
+
+
+@given(st.integers(1, 3000), st.integers(0, 2**20), st.integers(1, 2**31 - 1), st.integers(0, 2**31))
+def test_the_blocks_of_a_launch_come_back_together(tokens, first, tag, seed):
+    scores = np.random.default_rng(seed).integers(-32768, 32768, tokens).astype(np.int16)
+    slots = np.stack(
+        [
+            abi.pack_block(scores[start : start + 1024], first + start, tag, start // 1024, -(-tokens // 1024))
+            for start in range(0, tokens, 1024)
+        ]
+    )
+    np.testing.assert_array_equal(abi.unpack_scores(slots, first, tokens, tag), scores)
+    with pytest.raises(DeviceError, match="was due"):
+        abi.unpack_scores(slots, first + 64, tokens, tag)
+    with pytest.raises(DeviceError, match="of another launch"):
+        abi.unpack_scores(slots, first, tokens, tag - 1)
