@@ -100,6 +100,7 @@ def generate(
             device_fallback=None if stats is None else stats.device_fallback,
             drops=policy is not None and policy.drops,
             dropped_tokens=0.0 if stats is None else stats.dropped_tokens,
+            events={} if stats is None else stats.events,
             budget=_budget(policy),
             model=str(getattr(model.config, "_name_or_path", "")),
         )

@@ -40,6 +40,7 @@ class Report:
     device_fallback   why the software device took its place; None: it did not
     drops             whether the policy drops tokens, which cannot come back
     dropped_tokens    tokens that a KV head no longer has at the end, mean over layers and heads
+    events            what else happened how often while decoding, by the policy's own names ("drifts", "refills")
     budget            what the policy may keep or attend to, as it was given; None for a policy without one
     """
 
@@ -62,6 +63,7 @@ class Report:
     device_fallback: str | None = None
     drops: bool = False
     dropped_tokens: float = 0.0
+    events: dict[str, int] = field(default_factory=dict)
     budget: str | None = None
     model: str = ""
     document_tokens_cut: int = 0

@@ -43,6 +43,22 @@ def test_json_says_what_was_found_and_where_it_is(hill: Any, arguments: list[Any
     assert read_profile(path).counts == answer["counts"]
 
 
+def test_generate_finds_the_profile_of_its_model(
+    hill: Any, arguments: list[Any], model_dir: Path, document: Path
+) -> None:
+    asked = ["generate", "--model", model_dir, "--prompt-file", document, "--prompt", "When?", "--max-new-tokens", 12]
+    asked += ["--policy", "heterocache", "--budget", "75%", "--set", "drift=1", "--hot-bytes", "100%"]
+    assert "hillinfer profile" in json.loads(hill(*asked, "--json").out)["error"]
+    hill(*arguments)
+    answer = json.loads(hill(*asked, "--json").out)
+    assert answer["policy"] == "heterocache", answer
+    assert answer["new_tokens"] == 12
+    assert answer["events"]["drifts"] > 0
+    shown = hill(*asked).out
+    assert "drifts" in shown
+    assert "refills" in shown
+
+
 def test_importing_gives_the_authors_counts(hill: Any, tmp_path: Path) -> None:
     theirs = json.loads(LLAMA.read_text())
     answer = json.loads(hill("profile", "--import", LLAMA, "--output", tmp_path / "ours.json", "--json").out)

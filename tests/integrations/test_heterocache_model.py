@@ -43,7 +43,7 @@ def test_reset_leaves_nothing_behind_and_a_conversation_goes_on(tmp_path):
     policy = HeteroCache(profile=_profile(model), budget="70%", drift=0.95)
     with _cache(model, policy, tmp_path) as cache:
         first = _generate(model, random_ids(150), cache)
-        assert cache._engine.settled_ledger().events["refills"] > 0
+        assert cache.stats().events["refills"] >= cache.stats().events["drifts"] > 0
         more = torch.cat([first, random_ids(40, seed=1)], 1)
         continued = _generate(model, more, cache)
         cache.reset()

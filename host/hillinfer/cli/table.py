@@ -43,6 +43,8 @@ def report_table(report: Report) -> Table:
     table.add_row("new tokens", str(report.new_tokens), "")
     if report.drops:
         table.add_row("dropped for good, per KV head", f"{report.dropped_tokens:,.0f} tokens", "")
+    for event, times in report.events.items():
+        table.add_row(event, f"{times:,}", "")
     table.add_row("prefill", f"{report.prefill_tokens_per_s:,.0f} tokens/s", "")
     decode = report.decode_ms_per_token
     table.add_row("decode", "–" if decode is None else f"{decode:.1f} ms/token", "")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -62,6 +62,7 @@ class CacheStats:
     device_launches: int = 0
     device_seconds: float = 0.0
     device_fallback: str | None = None
+    events: dict[str, int] = field(default_factory=dict)
 
 
 class HillInferCache(Cache):
@@ -209,6 +210,7 @@ class HillInferCache(Cache):
             counters.launches,
             counters.seconds,
             counters.fallback,
+            dict(ledger.events),
         )
 
     def reset(self) -> None:
