@@ -126,6 +126,15 @@ def test_a_budget_of_everything_attends_to_everything(tmp_path, name):
     torch.testing.assert_close(outs, full)
 
 
+def test_layers_attended_whole_have_the_hot_pool_first(tmp_path):
+    _, _, engine = _run(tmp_path, Quest(budget="10%", dense_layers=1), chunks=(640,), steps=70, layers=4, hot="60%")
+    assert engine.settled_ledger().tiers.hot.peak_bytes <= 0.6 * engine.geometry.kv_bytes(710, 1)
+    pools = [len(work.stream.hot_pool) for work in engine._works.values()]
+    assert pools[0] == engine._works[0, 0].stream.stored == 640  # nothing of it is read
+    assert max(pools[1:]) <= (0.6 * 4 * 710 - 640) / 3
+    engine.close()
+
+
 def test_rows_of_a_layer_attended_whole_are_counted_as_read(tmp_path):
     _, _, engine = _run(tmp_path, Quest(budget="40%", dense_layers=1), chunks=(640,), steps=5, layers=1, hot="41%")
     ledger = engine.settled_ledger()

@@ -1,5 +1,7 @@
 """Byte budgets: what they allow, and errors that name the least that works."""
 
+import dataclasses
+
 import psutil
 import pytest
 import torch
@@ -82,3 +84,19 @@ def test_sizes_are_read_as_people_write_them(text, nbytes):
 def test_what_is_not_a_size_is_an_error_with_examples(text):
     with pytest.raises(SettingError, match="512MiB"):
         Budget.parse(text)
+
+
+@pytest.mark.parametrize("hot", ["5%", "20%", "60%", "150%", "2MiB", "40MiB"])
+@pytest.mark.parametrize("whole", [{0}, {0, 2}, {0, 1, 2}, {0, 1, 2, 3}])
+def test_layers_attended_whole_come_first(hot, whole):
+    capacity = dataclasses.replace(_capacity(hot), whole=frozenset(whole), scored=False)
+    for tokens in (64, 1000, 20_000):
+        rows = [capacity.room(tokens, layer).rows for layer in range(4)]
+        budget = capacity.hot.resolve(GEOMETRY.kv_bytes(tokens, 2))
+        assert 2 * sum(rows) * GEOMETRY.row_bytes <= budget
+        if len(whole) < 4:
+            equal = min(tokens, budget // 8 // GEOMETRY.row_bytes)
+            assert min(rows[layer] for layer in whole) >= equal
+            assert all(rows[layer] <= tokens for layer in whole)
+            others = [rows[layer] for layer in range(4) if layer not in whole]
+            assert 2 * sum(others) * GEOMETRY.row_bytes >= budget * min(1 / 2, (4 - len(whole)) / 4) * 0.99 - 5000

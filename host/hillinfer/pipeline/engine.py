@@ -125,6 +125,7 @@ class TieredEngine(Engine):
             pinned=policy.attended,
             scored=isinstance(policy, SelectingPolicy),
             index=partial(policy.dram_bytes, geometry) if isinstance(policy, IndexingPolicy) else None,
+            whole=policy.whole_layers(geometry.layers) if isinstance(policy, IndexingPolicy) else frozenset(),
         )
         self.capacity.check(expected, self._working_set)  # before memory is reserved
         self.csd = open_device(settings, geometry, max_tokens, self.trace.record)

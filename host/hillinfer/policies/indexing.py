@@ -74,6 +74,10 @@ class IndexingPolicy(Policy):
     def attended(self, cached: int) -> int:
         """Tokens each KV head may attend to at a step, of ``cached`` ones."""
 
+    def whole_layers(self, layers: int) -> frozenset[int]:
+        """Which of so many layers attend to everything at every step."""
+        return frozenset()
+
     def dram_bytes(self, geometry: Geometry, tokens: int) -> int:
         """Most bytes that the index of a stream of ``tokens`` takes from the DRAM budget; 0 where it takes none."""
         return 0

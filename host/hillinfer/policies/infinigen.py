@@ -57,6 +57,9 @@ class InfiniGen(Budgeted, IndexingPolicy):
         check_layers("dense_layers", self.dense_layers)
         super().__post_init__()
 
+    def whole_layers(self, layers: int) -> frozenset[int]:
+        return frozenset(range(min(self.dense_layers, layers)))
+
     def open(self, geometry: Geometry, device: torch.device) -> list[Index]:
         return [
             Everything() if layer < self.dense_layers else _SkewedKeys(self, geometry, device)

@@ -44,15 +44,24 @@ class OmniKV(Budgeted, IndexingPolicy):
             raise SettingError(f"filter_layers is {list(layers)}: give at least one layer, ascending, from 0 on")
         super().__post_init__()
 
-    def open(self, geometry: Geometry, device: torch.device) -> list[Index]:
+    def _filters(self, layers: int) -> Sequence[int]:
+        """The filter layers of a model of so many layers."""
         filters = self.filter_layers
         if filters is None:
-            filters = sorted({int(depth * geometry.layers) for depth in _DEPTHS})
-        if filters[-1] >= geometry.layers:
+            return sorted({int(depth * layers) for depth in _DEPTHS})
+        if filters[-1] >= layers:
             raise SettingError(
-                f"filter_layers names layer {filters[-1]}, and the model has {geometry.layers} with full attention "
+                f"filter_layers names layer {filters[-1]}, and the model has {layers} with full attention "
                 "(the first is 0)"
             )
+        return filters
+
+    def whole_layers(self, layers: int) -> frozenset[int]:
+        filters = self._filters(layers)
+        return frozenset(range(filters[0])) | frozenset(filters)
+
+    def open(self, geometry: Geometry, device: torch.device) -> list[Index]:
+        filters = self._filters(geometry.layers)
         indices: list[Index] = []
         latest: _Filter | None = None
         for layer in range(geometry.layers):

@@ -51,6 +51,9 @@ class Quest(Budgeted, IndexingPolicy):
     def why_minimum(self) -> str:
         return f"the last page of {self.page} tokens and one more"
 
+    def whole_layers(self, layers: int) -> frozenset[int]:
+        return frozenset(range(min(self.dense_layers, layers)))
+
     def open(self, geometry: Geometry, device: torch.device) -> list[Index]:
         return [
             Everything() if layer < self.dense_layers else _Pages(self, geometry, device)

@@ -37,6 +37,7 @@ class Capacity:
     pinned   newest tokens to pin, as a function of the context length: at most half of the pool
     scored   whether the host scores tiles, and keeps their scoring keys
     index    most bytes of the hot budget that a stream's index takes, as a function of the context length
+    whole    layers that attend to everything at every step: up to half of the budget is theirs first
     """
 
     geometry: Geometry
@@ -46,6 +47,7 @@ class Capacity:
     pinned: Callable[[int], int]
     scored: bool = True
     index: Callable[[int], int] | None = None
+    whole: frozenset[int] = frozenset()
 
     @property
     def _streams(self) -> int:
@@ -59,21 +61,33 @@ class Capacity:
     def _index_bytes(self, tokens: int) -> int:
         return 0 if self.index is None else self.index(tokens)
 
-    def room(self, tokens: int) -> Room:
-        """With ``tokens`` tokens in the stream."""
+    def _share(self, tokens: int, layer: int) -> int:
+        """Bytes of the hot budget for one stream of ``layer``, with ``tokens`` tokens in it."""
+        hot = self.hot.resolve(self.geometry.kv_bytes(tokens, self.sequences))
+        whole = len(self.whole) * self.sequences
+        others = self._streams - whole
+        if not whole or not others:
+            return hot // self._streams
+        most = max(hot // (2 * whole), hot // self._streams)
+        needed = min(tokens * self.geometry.row_bytes, most)
+        if layer in self.whole:
+            return needed
+        # What a budget in bytes has set aside stays so: no pool has to shrink because another grows.
+        return (hot - whole * (needed if self.hot.share is not None else most)) // others
+
+    def room(self, tokens: int, layer: int = 0) -> Room:
+        """Of a stream of ``layer`` with ``tokens`` tokens."""
         geometry = self.geometry
-        nbytes = self.hot.resolve(geometry.kv_bytes(tokens, self.sequences)) // self._streams
-        nbytes = max(0, nbytes - self._index_bytes(tokens))
+        nbytes = max(0, self._share(tokens, layer) - self._index_bytes(tokens))
         pinned = min(self.pinned(tokens), nbytes // geometry.row_bytes // 2)
         host_tiles = pinned // TILE if self.scored else 0
         rows = (nbytes - host_tiles * TILE * geometry.score_key_bytes) // geometry.row_bytes
         guests = int(rows * _GUESTS) if rows < tokens else 0
         return Room(rows, guests, host_tiles, pinned)
 
-    def most_rows(self, tokens: int) -> int:
-        """Rows that a stream's pool never exceeds while it has up to ``tokens`` tokens."""
-        nbytes = self.hot.resolve(self.geometry.kv_bytes(tokens, self.sequences)) // self._streams
-        return min(nbytes // self.geometry.row_bytes, tokens)
+    def most_rows(self, tokens: int, layer: int = 0) -> int:
+        """Rows that the pool of a stream of ``layer`` never exceeds while it has up to ``tokens`` tokens."""
+        return min(self._share(tokens, layer) // self.geometry.row_bytes, tokens)
 
     @property
     def device_tiles(self) -> int:

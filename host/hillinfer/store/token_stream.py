@@ -105,8 +105,8 @@ class TokenStream:
         self.id, self.geometry, self._csd = stream, geometry, csd
         self._capacity, self._ledger = capacity, ledger
         self.device_tier = DeviceTier(geometry, max(1, capacity.device_tiles), key_format, device)
-        self.hot_pool = HotPool(geometry, capacity.most_rows(reserve_tokens))
-        self.host_tiles = HostTiles(geometry, capacity.room(reserve_tokens).host_tiles + 1)
+        self.hot_pool = HotPool(geometry, capacity.most_rows(reserve_tokens, stream.layer))
+        self.host_tiles = HostTiles(geometry, capacity.room(reserve_tokens, stream.layer).host_tiles + 1)
         self.placement = Placement()
         self._key_format = key_format
         self._lowest = np.full(geometry.kv_heads, 15, np.int8)
@@ -179,7 +179,7 @@ class TokenStream:
     @property
     def _room(self) -> Room:
         """What this stream may hold at its present length."""
-        return self._capacity.room(self._context)
+        return self._capacity.room(self._context, self.id.layer)
 
     def _make_room(self, count: int) -> None:
         """Forget the coldest tokens, so that ``count`` more fit as residents."""
