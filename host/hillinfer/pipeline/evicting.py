@@ -141,7 +141,7 @@ class EvictingEngine(Engine):
         with self.trace.span("evict"):
             work.evictor.step(held, weights)
             if self.policy.bounded:
-                self._evict(work, self._budget(layer, sequence, rows.tokens))
+                self._evict(work, held, self._budget(layer, sequence, rows.tokens))
         self._account(work)
         return out.flatten(0, 1)
 
@@ -181,21 +181,20 @@ class EvictingEngine(Engine):
             for work in works:
                 work.evictor.finish(work.rows.held)
             for layer, work in enumerate(works):
-                self._evict(work, self._budget(layer, sequence, work.rows.tokens))
+                self._evict(work, work.rows.held, self._budget(layer, sequence, work.rows.tokens))
                 self._account(work)
         self._heap.tidy(self.ledger.tiers.device.bytes)
 
-    def _evict(self, work: _Work, budget: int) -> None:
-        """Drop what is over ``budget`` rows per head."""
+    def _evict(self, work: _Work, held: Held, budget: int) -> None:
+        """Drop what is over ``budget`` rows per head of those held."""
         rows, heads = work.rows, self.geometry.kv_heads
-        over = sum(rows.counts) - heads * budget
+        over = held.rows - heads * budget
         if over <= 0:
             return
         if over == heads and rows.even and type(work.evictor).keep is Evictor.keep:  # the usual step: one for one
-            held = rows.held
             rows.drop_one(_lowest(work.evictor.scores(held, budget), held.positions))
             return
-        slots = work.evictor.keep(rows.held, budget)
+        slots = work.evictor.keep(held, budget)
         kept = sum(len(each) for each in slots)
         if kept > heads * budget:
             raise SettingError(

@@ -47,6 +47,7 @@ class KeptRows:
 
     def __init__(self, geometry: Geometry, max_tokens: int, device: torch.device) -> None:
         self._geometry, self._max_tokens, self._device = geometry, max_tokens, device
+        self._heads = torch.arange(geometry.kv_heads, device=device)
         self.tokens = 0
         self.in_order = True
         self._allocate([0] * geometry.kv_heads, 0)
@@ -102,7 +103,8 @@ class KeptRows:
         """Add the next tokens of the sequence, keys and values [H, n, d], to every head."""
         new = keys.shape[1]
         self._grow(max(self.counts) + new)
-        positions = torch.arange(self.tokens, self.tokens + new, device=self._device)
+        span = (self.tokens, self.tokens + new)
+        positions: torch.Tensor | int = torch.arange(*span, device=self._device) if new > 1 else self.tokens
         ranges = [slice(0, None)] if self.even else [slice(h, h + 1) for h in range(len(self.counts))]
         for heads in ranges:
             slots = slice(self.counts[heads.start], self.counts[heads.start] + new)
@@ -128,9 +130,9 @@ class KeptRows:
 
     def drop_one(self, slots: torch.Tensor) -> None:
         """Drop one row of each head, slots int64 [H]: the last row takes its place. For heads with equally many."""
-        heads, last = torch.arange(len(self.counts), device=self._device), self.counts[0] - 1
+        last = self.counts[0] - 1
         for each in (self._keys, self._values, self._positions, self._weights):
-            each[heads, slots] = each[:, last].clone()
+            each[self._heads, slots] = each[:, last].clone()
         self.counts = [count - 1 for count in self.counts]
         self.in_order = False
 
