@@ -117,7 +117,8 @@ class Memory:
     def reading(self, address: int, size: int) -> Bytes:
         """The memory itself, for one who will read all of it."""
         allocation, offset = self._find(address, size)
-        allocation.check(offset, size)
+        if size:
+            allocation.check(offset, size)
         return allocation.memory[offset : offset + size]
 
     def writing(self, address: int, size: int) -> Bytes:

@@ -114,16 +114,37 @@ bool over(const xrt::run &run) {
     return state >= ERT_CMD_STATE_COMPLETED && state != ERT_CMD_STATE_SUBMITTED;
 }
 
-// XRT keeps no reference to what it runs: a launch that Python forgets before it is over is kept here until it is.
-void start(xrt::run &run) {
-    static std::mutex mutex;
-    static auto &running = *new std::vector<xrt::run>;  // never destroyed, as a launch may hang to the end
-    {
+// XRT keeps no reference to what it runs: a launch that Python forgets before it is over is kept here until it is. With
+// it goes its device, so whoever opens one asks first.
+class Running {
+  public:
+    void add(const xrt::run &run) {
         const std::lock_guard lock(mutex);
-        running.erase(std::remove_if(running.begin(), running.end(), over), running.end());
-        running.push_back(run);
+        forget();
+        runs.push_back(run);
     }
+    void forget_what_is_over() {
+        const std::lock_guard lock(mutex);
+        forget();
+    }
+
+  private:
+    void forget() { runs.erase(std::remove_if(runs.begin(), runs.end(), over), runs.end()); }
+
+    std::mutex mutex;
+    std::vector<xrt::run> runs;
+};
+Running &running = *new Running;  // never destroyed, as a launch may hang to the end
+
+void start(xrt::run &run) {
+    running.add(run);
     run.start();
+}
+
+template <typename Which>
+void open_device(xrt::device *device, const Which &which) {
+    running.forget_what_is_over();
+    new (device) xrt::device(which);
 }
 
 xrt::run call(xrt::kernel &kernel, nb::args arguments) {
@@ -152,8 +173,10 @@ ert_cmd_state wait(const xrt::run &run, unsigned milliseconds) {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
     for (;;) {
-        if (over(run))
+        if (over(run)) {
+            running.forget_what_is_over();
             return run.state();
+        }
         if (milliseconds && Clock::now() > end)
             return ERT_CMD_STATE_TIMEOUT;
         std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -227,8 +250,8 @@ void define_xclbin(nb::module_ &m) {
 void define_device(nb::module_ &m) {
     nb::class_<xrt::device>(m, "device")
         .def(nb::init<>())
-        .def(nb::init<unsigned>(), Unlocked())
-        .def(nb::init<const std::string &>(), Unlocked())
+        .def("__init__", &open_device<unsigned>, Unlocked())
+        .def("__init__", &open_device<std::string>, Unlocked())
         .def("load_xclbin", [](xrt::device &d, const std::string &path) { return d.load_xclbin(path); }, Unlocked())
         .def("load_xclbin", [](xrt::device &d, const xrt::xclbin &image) { return d.load_xclbin(image); }, Unlocked())
         .def("get_xclbin_uuid", &xrt::device::get_xclbin_uuid)
