@@ -42,11 +42,10 @@ def policies_command(
     table = Table(caption=_CAPTION, caption_justify="left")
     table.add_column("policy", no_wrap=True)
     table.add_column("keeps")
-    table.add_column("settings")
     for policy in known:
-        named = f"{policy.name}\n[dim]{policy.source}[/]" + ("\n[yellow]drops tokens[/]" if policy.drops else "")
-        settings = ", ".join(setting["name"] for setting in _settings(policy))
-        table.add_row(named, policy.keeps, settings or "–")
+        named = policy.name + ("\n[yellow]drops tokens[/]" if policy.drops else "")
+        settings = ", ".join(setting["name"] for setting in _settings(policy)) or "no settings"
+        table.add_row(named, f"{policy.keeps}\n[dim]{policy.source}\n{settings}[/]")
     stdout().print(table)
 
 
