@@ -179,3 +179,14 @@ def test_the_prompts_budget_is_checked_before_anything_is_computed():
         pytest.raises(SettingError, match="snapkv needs at least"),
     ):
         cache.expect(500)
+
+
+@pytest.mark.parametrize("make", DROPPING)
+def test_a_text_that_begins_with_decoding(make):
+    """No prompt was read: a window has nothing to look back on, and the budget holds all the same."""
+    engine = _open(make(budget=12), Geometry(2, 2, 2, 16, torch.float32))
+    generator = torch.Generator().manual_seed(0)
+    for step in range(20):
+        for out in _feed(engine, 1, generator):
+            assert torch.isfinite(out).all()
+        assert engine.ledger.tiers.device.bytes == engine.geometry.kv_bytes(min(step + 1, 12), 1)

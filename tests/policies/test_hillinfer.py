@@ -48,6 +48,10 @@ def test_unknown_names_get_the_nearest():
         (HillInfer(alpha=1), 10_000, 10_000),
         (HillInfer(tokens=512), 10_000, 512),
         (HillInfer(tokens=512), 100, 100),
+        (HillInfer(budget="20%"), 10_000, 2000),
+        (HillInfer(budget=0.2, alpha=1), 10_000, 2000),
+        (HillInfer(budget="512"), 10_000, 512),
+        (HillInfer(budget="512"), 100, 100),
     ],
 )
 def test_budgets(policy, tokens, budget):

@@ -16,7 +16,7 @@ from hillinfer.store.reserve import reserve
 FREE = 1 << 62
 """Position of a slot without a row: later than any token, so that a causal mask hides it."""
 
-_GROWTH = 256  # rows by which memory grows where it cannot be reserved without being taken
+_GROWTH = 64  # where memory cannot be reserved without being taken, it grows by a part in so many, by copying
 
 
 @dataclass
@@ -43,20 +43,24 @@ class Held:
 
 
 class KeptRows:
-    """Rows of one stream. In which slot a row lies says nothing, except while ``in_order``."""
+    """Rows of one stream. In which slot a row lies says nothing, except while ``in_order``.
 
-    def __init__(self, geometry: Geometry, max_tokens: int, device: torch.device) -> None:
+    paged   memory is reserved for ``max_tokens`` and taken page by page; None: where the device is the CPU
+    """
+
+    def __init__(self, geometry: Geometry, max_tokens: int, device: torch.device, *, paged: bool | None = None) -> None:
         self._geometry, self._max_tokens, self._device = geometry, max_tokens, device
+        self.paged = device.type == "cpu" if paged is None else paged
         self._heads = torch.arange(geometry.kv_heads, device=device)
         self.tokens = 0
         self.in_order = True
         self._allocate([0] * geometry.kv_heads, 0)
 
     def _allocate(self, counts: list[int], rows: int) -> None:
-        """New memory with room for ``rows`` rows per head; on the CPU for as many as may come, taken page by page."""
+        """New memory with room for ``rows`` rows per head, or for as many as may come if it is taken page by page."""
         heads, dim = self._geometry.kv_heads, self._geometry.head_dim
         self.counts = counts
-        if self._device.type == "cpu":
+        if self.paged:
             self._room = self._max_tokens
 
             def make(columns: int, dtype: torch.dtype) -> torch.Tensor:
@@ -72,8 +76,8 @@ class KeptRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the keys and values held; where memory cannot be reserved, of what is allocated for them."""
-        rows = sum(self.counts) if self._device.type == "cpu" else self._geometry.kv_heads * self._room
+        """Bytes of the keys and values held; where memory is not taken by pages, of what is allocated for them."""
+        rows = sum(self.counts) if self.paged else self._geometry.kv_heads * self._room
         return rows * 2 * self._geometry.head_dim * self._geometry.dtype.itemsize
 
     @property
@@ -119,7 +123,7 @@ class KeptRows:
     def keep(self, slots: list[torch.Tensor]) -> int:
         """Keep only these slots of each head, int64 [k_h], in order of position; returns the bytes held meanwhile."""
         old, before = (self._keys, self._values, self._positions, self._weights), self.nbytes
-        self._allocate([len(each) for each in slots], max(len(each) for each in slots))
+        self._allocate([len(each) for each in slots], 1 + max(len(each) for each in slots))  # 1: the next token
         for head, chosen in enumerate(slots):
             index = chosen[old[2][head].index_select(0, chosen).argsort()]
             for mine, theirs in zip((self._keys, self._values, self._positions, self._weights), old, strict=True):
@@ -146,7 +150,7 @@ class KeptRows:
         if rows > self._room:
             old, counts = (self._keys, self._values, self._positions, self._weights), self.counts
             n = max(counts)
-            self._allocate(counts, rows + _GROWTH)
+            self._allocate(counts, rows + rows // _GROWTH)
             for mine, theirs in zip((self._keys, self._values, self._positions, self._weights), old, strict=True):
                 mine[:, :n] = theirs[:, :n]
 
