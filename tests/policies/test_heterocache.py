@@ -279,6 +279,20 @@ def test_neither_chunks_nor_tiers_change_a_bit(tmp_path, supply):
         engine.close()
 
 
+def test_a_prompt_attended_elsewhere_is_kept_alike(tmp_path):
+    geometry, policy = _geometry(4, 2), HeteroCache(budget="60%", profile=_profile(4, 2), drift=0.9)
+    outs, sets, engine = _run(tmp_path, geometry, policy, steps=1)
+    engine.close()
+    engine, generator, seen = _engine(tmp_path, geometry, policy), torch.Generator().manual_seed(0), []
+    engine.witness = lambda layer, sequence, each: seen.append((layer, sequence, [s.tolist() for s in each]))
+    prompt, step = _tokens(geometry, 500, generator), _tokens(geometry, 1, generator)
+    for layer in range(2):
+        engine.admit(layer, 0, *prompt, torch.zeros(4, 2, 500), SCALING)
+        assert torch.equal(engine.decode(layer, 0, _flat(step[0]), *step[1:], SCALING), outs[layer])
+    assert seen == sets
+    engine.close()
+
+
 def test_a_batch_equals_its_members(tmp_path):
     geometry = _geometry(4, 2)
     policy = HeteroCache(budget="60%", profile=_profile(4, 2), drift=0.9)

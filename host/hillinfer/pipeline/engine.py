@@ -15,7 +15,6 @@ from hillinfer.config import StoreSettings
 from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.registry import open_device
 from hillinfer.errors import DeviceError
-from hillinfer.kv.attention import Partial, attend, merge
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.row_attention import attend_rows
 from hillinfer.kv.selection import Positions
@@ -25,6 +24,7 @@ from hillinfer.pipeline.evaluate import Evaluator
 from hillinfer.pipeline.heap import Heap
 from hillinfer.pipeline.indexed import Indexed
 from hillinfer.pipeline.near_data import NearData
+from hillinfer.pipeline.prefill import attend_stream
 from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.base import PerHead, SelectingPolicy
 from hillinfer.policies.indexing import IndexingPolicy
@@ -197,12 +197,7 @@ class TieredEngine(Engine):
         work = self._works[stream_id]
         stream, work.ahead = work.ready(), None
         grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
-        total: Partial | None = None
-        for rows in stream.pieces(count=count):
-            part = attend(grouped, *self.geometry.unpack_rows(rows.to(query.device)), scaling)
-            total = part if total is None else merge([total, part])
-        own = attend(grouped, keys, values, scaling, causal=True)
-        out, lse = own if total is None else merge([total, own])
+        out, lse = attend_stream(self.geometry, stream, grouped, keys, values, scaling, count=count)
         if decoding:
             with self.trace.span("store"):
                 stream.append(self.geometry.pack_rows(keys, values))

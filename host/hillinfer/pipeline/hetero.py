@@ -13,30 +13,28 @@ So a refill takes effect exactly one step after the drift was seen, however fast
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from dataclasses import dataclass
 
 import numpy as np
+import psutil
 import torch
 
 from hillinfer.config import StoreSettings
 from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.registry import open_device
-from hillinfer.errors import DeviceError, SettingError
+from hillinfer.errors import DeviceError, HillInferError, MemoryBudgetError, SettingError
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.row_format import row_format
-from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.contract import Engine
-from hillinfer.pipeline.evaluate import Evaluator
 from hillinfer.pipeline.heap import Heap
 from hillinfer.pipeline.kept_heads import KeptHeads, keep_heads
 from hillinfer.pipeline.prefill import attend_stream
 from hillinfer.pipeline.refill import Refill, Refiller
-from hillinfer.pipeline.supply import by_own_query
+from hillinfer.pipeline.retrieval import Retrieval
 from hillinfer.pipeline.trace import Trace
-from hillinfer.policies.base import PerHead
 from hillinfer.policies.heterocache import HeteroCache
-from hillinfer.profiling.importance import top_mask, top_positions
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import LowerTiers
 from hillinfer.store.token_stream import TokenStream, make_pieces
@@ -91,7 +89,7 @@ class HeteroEngine(Engine):
             if _KEY_FORMAT not in self.csd.capabilities.key_formats:
                 raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
             self._refiller = Refiller(geometry, self.ledger, settings.hot_bytes, sequences)
-            self._evaluator = Evaluator(self.csd, self.ledger, self.trace)
+            self._retrieval = Retrieval(policy, self.csd, self._refiller, self.ledger, self.trace)
             pieces = make_pieces(geometry)
 
             def stream(name: Stream) -> TokenStream:
@@ -106,8 +104,20 @@ class HeteroEngine(Engine):
 
     def expect(self, tokens: int) -> None:
         self.policy.check(tokens)
+        self._check_memory(tokens)
         self.capacity.check(tokens, self._working_set)
         self.csd.check_room(tokens, self.sequences)
+
+    def _check_memory(self, tokens: int) -> None:
+        if self._device.type != "cpu" or not tokens:
+            return
+        nbytes = int(self.policy.lengths(tokens).sum()) * self.sequences * self._form.row_bytes
+        memory = psutil.virtual_memory().total
+        if nbytes > memory:
+            raise MemoryBudgetError(
+                f"heterocache keeps {nbytes / 1e9:.1f} GB of a context of {tokens} tokens on the compute device, and "
+                f"this machine has {memory / 1e9:.1f} GB: give a smaller --budget"
+            )
 
     def _working_set(self, tokens: int) -> int:
         """Rows of a stream brought together at once: those of the largest refill."""
@@ -188,7 +198,7 @@ class HeteroEngine(Engine):
         with self.trace.span("attend"):
             out, lse = kept.attend(grouped, scaling)
         if self.policy.retrieve:
-            self._watch(layer, work, kept, grouped, lse, scaling)
+            work.refill = self._retrieval.watch(layer, work.stream, kept, grouped, lse, scaling)
         with self.trace.span("store"):
             work.stream.append(self.geometry.pack_rows(keys, values).to(_HOST))
         self._account(work)
@@ -231,36 +241,6 @@ class HeteroEngine(Engine):
             stream.seed([monitor.reference.nonzero()[:, 0].cpu().numpy() for monitor in kept.monitors.values()])
         return kept
 
-    # ---- retrieval
-
-    def _watch(
-        self,
-        layer: int,
-        work: _Work,
-        kept: KeptHeads,
-        query: torch.Tensor,
-        lse: PerHead,
-        scaling: float,
-    ) -> None:
-        """Look where the pivots look; order rows for the satellites of those that have drifted."""
-        stream, roles, wanted = work.stream, self._layers[layer], dict[int, Positions]()
-        with self.trace.span("watch"):
-            for pivot, monitor in kept.monitors.items():
-                scores = kept.watched(pivot, query, scaling, self.policy.kernel)
-                if monitor.observe(top_mask(scores, kept.base)):
-                    self.ledger.event("drifts")
-                    for head in roles.clusters[pivot]:
-                        wanted[head] = top_positions(scores, len(kept.positions[head]))
-        if not wanted:
-            return
-        if self.policy.supply == "csd":
-            counts = {head: len(positions) for head, positions in wanted.items()}
-            with self.trace.span("evaluate"):
-                wanted = by_own_query(self._evaluator, stream, query, lse, scaling, counts, kept.prompt)
-        work.refill = self._refiller.order(stream, wanted)
-
-    # ---- accounts
-
     def _account(self, work: _Work) -> None:
         """Tell the ledger what this stream holds on the device now."""
         nbytes = 0 if work.kept is None else work.kept.nbytes
@@ -271,7 +251,10 @@ class HeteroEngine(Engine):
         return self.ledger
 
     def close(self) -> None:
-        for work in self._works.values():
-            self._give_up(work)
-        self._works = {}
-        self.csd.close()
+        works, self._works = self._works, {}
+        try:
+            for work in works.values():
+                with contextlib.suppress(HillInferError):  # what nobody will use may have failed to come
+                    self._give_up(work)
+        finally:
+            self.csd.close()

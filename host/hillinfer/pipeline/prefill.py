@@ -16,13 +16,17 @@ def attend_stream(
     keys: torch.Tensor,
     values: torch.Tensor,
     scaling: float,
+    *,
+    count: bool = False,
 ) -> Partial:
     """Causal attention of a query [H, G, T, d] to all of the stream and to its own keys and values [H, T, d].
 
     Rows of any tier are brought in piece by piece, so that memory does not grow with the context.
+
+    count   the ledger counts the rows as selected by a step
     """
     total: Partial | None = None
-    for rows in stream.pieces():
+    for rows in stream.pieces(count=count):
         part = attend(query, *geometry.unpack_rows(rows.to(query.device)), scaling)
         total = part if total is None else merge([total, part])
     own = attend(query, keys, values, scaling, causal=True)

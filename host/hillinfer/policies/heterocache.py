@@ -28,8 +28,7 @@ from hillinfer.kv.row_format import FORMATS
 from hillinfer.policies.base import Budgeted
 from hillinfer.policies.budget import TokenBudget
 from hillinfer.profiling import budgets
-from hillinfer.profiling.identity import ModelIdentity
-from hillinfer.profiling.measure import check_profiled
+from hillinfer.profiling.identity import ModelIdentity, check_profiled
 from hillinfer.profiling.profile import TAU, HeadProfile
 from hillinfer.profiling.profile_file import default_profile, read_profile
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from hillinfer.errors import ModelError
+
 SAMPLE = 64
 """Weights in a sample."""
 _ALIKE = 0.9  # cosine of two samples of one model; rounding to 4 bits leaves .99, fine-tuning more, another model 0
@@ -43,6 +45,15 @@ class ModelIdentity:
         if self.sample and other.sample and _cosine(self.sample, other.sample) < _ALIKE:
             return "other weights"
         return None
+
+
+def check_profiled(model: ModelIdentity) -> None:
+    """ModelError for a model without two KV heads in a layer: its heads have nobody to be like."""
+    if model.kv_heads < 2:
+        raise ModelError(
+            f"{model.name} has one KV head per layer: HeteroCache groups the heads of a layer, and there is nothing "
+            "to group. Choose another policy (hillinfer policies)"
+        )
 
 
 def _cosine(a: tuple[float, ...], b: tuple[float, ...]) -> float:

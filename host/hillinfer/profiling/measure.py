@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from hillinfer.errors import DocumentError, ModelError, SettingError
-from hillinfer.profiling.identity import ModelIdentity
+from hillinfer.errors import DocumentError, SettingError
+from hillinfer.profiling.identity import check_profiled
 from hillinfer.profiling.profile import TAU, HeadProfile, judge
 from hillinfer.profiling.similarity import similarity, typical
 from hillinfer.profiling.stability import stability
@@ -48,15 +48,6 @@ class AnalysisSettings:
         for name in ("tau_stable", "tau_similar"):
             if not 0 <= getattr(self, name) <= 1:
                 raise SettingError(f"{name} is {getattr(self, name)}: a share of overlapping tokens is between 0 and 1")
-
-
-def check_profiled(model: ModelIdentity) -> None:
-    """ModelError for a model without two KV heads in a layer: its heads have nobody to be like."""
-    if model.kv_heads < 2:
-        raise ModelError(
-            f"{model.name} has one KV head per layer: HeteroCache groups the heads of a layer, and there is nothing "
-            "to group. Choose another policy (hillinfer policies)"
-        )
 
 
 def measure(
