@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hillinfer.config import Budget, StoreSettings
-from hillinfer.errors import ModelError, ProfileError, SettingError
+from hillinfer.errors import CorruptRecordError, ModelError, ProfileError, SettingError
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.query import quantise_query
@@ -419,3 +419,23 @@ def test_what_cannot_be_served(tmp_path):
     for wrong in ({"window": 0}, {"kernel": 4}, {"supply": "ssd"}, {"kv_format": "int2"}, {"drift": 1.5}):
         with pytest.raises(SettingError, match=next(iter(wrong))):
             HeteroCache(**wrong)
+
+
+def test_a_flipped_bit_stops_the_step_that_would_have_installed_it(tmp_path):
+    geometry = _geometry(4, 1)
+    policy = HeteroCache(budget="60%", profile=_profile(4), drift=1, window=2)
+    _, _, engine = _run(tmp_path, geometry, policy, steps=1)
+    engine.csd.flush()
+    with open(f"/proc/self/fd/{engine.csd.rows.logs[0].file.fd}", "r+b", buffering=0) as file:
+        file.write(bytes(448 * geometry.row_bytes))
+    generator = torch.Generator().manual_seed(9)
+
+    def step():
+        query, keys, values = _tokens(geometry, 1, generator)
+        for layer in range(2):
+            engine.decode(layer, 0, _flat(query), keys, values, SCALING)
+
+    step()  # attends to what the device holds, and orders a refill
+    with pytest.raises(CorruptRecordError, match="layer 0, sequence 0, tokens"):
+        step()
+    engine.close()  # layer 1's refill is still on its way

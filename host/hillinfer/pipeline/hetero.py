@@ -188,10 +188,10 @@ class HeteroEngine(Engine):
         if work.kept is None:
             work.kept = self._keep(layer, work, scaling)
         kept, grouped = work.kept, self._grouped(query)
-        if work.refill is not None:
+        refill, work.refill = work.refill, None
+        if refill is not None:
             with self.trace.span("refill"):
-                self._refiller.install(work.stream, kept, work.refill)
-            work.refill = None
+                self._refiller.install(work.stream, kept, refill)
         if self.witness is not None:
             self.witness(layer, sequence, kept.sets)
         kept.append(keys, values)

@@ -87,12 +87,23 @@ class RowLog:
 
 
 class _RowReading(ReadTicket):
-    """Rows in flight."""
+    """Rows in flight. They arrive once, or fail once and for all: the native reader forgets a read that is over."""
 
     def __init__(
         self, log: RowLog, sequence: int, positions: npt.NDArray[np.int64], reading: _native.RowRead, out: Rows
     ) -> None:
-        self._log, self._sequence, self._positions, self._reading, self._out = log, sequence, positions, reading, out
+        self._log, self._sequence, self._positions, self._out = log, sequence, positions, out
+        self._reading: _native.RowRead | None = reading
+        self._failure: ColdPoolError | None = None
 
     def wait(self) -> None:
-        self._log.finish(self._sequence, self._positions, self._reading, self._out)
+        if self._failure is not None:
+            raise self._failure
+        if self._reading is None:
+            return
+        reading, self._reading = self._reading, None
+        try:
+            self._log.finish(self._sequence, self._positions, reading, self._out)
+        except ColdPoolError as error:
+            self._failure = error
+            raise
