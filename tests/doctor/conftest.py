@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,10 @@ Look = Callable[..., dict[str, Finding]]
 def look(box: Box) -> Look:
     """``look(cards, "xrt:0")``: the findings of one subject by name."""
 
-    def look(subject: ModuleType, device: str = "xrt:0", cold_dir: Path | None = None) -> dict[str, Finding]:
-        findings = list(subject.examine(box.machine, Wanted(device, cold_dir)))
+    def look(
+        subject: ModuleType, device: str = "xrt:0", cold_dir: Path | None = None, **more: Any
+    ) -> dict[str, Finding]:
+        findings = list(subject.examine(box.machine, Wanted(device, cold_dir, **more)))
         for finding in findings:
             assert finding.subject == subject.SUBJECT
             assert finding.found

@@ -21,6 +21,7 @@ def test_the_state_that_xrt_would_tell(box: Box, look: Any, state: str) -> None:
     finding = look(p2p)["0000:05:00.1 P2P"]
     assert finding.found == state
     assert finding.state is (State.OK if state == "enabled" else State.WARNING)
+    assert look(p2p, device_keys="resident")["0000:05:00.1 P2P"].state is State.UNNEEDED
 
 
 KEYS = st.sampled_from(["bar", "rbar", "exp_bar", "remap", "0:bank0", ""])

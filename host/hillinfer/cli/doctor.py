@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hillinfer.cli.console import stderr, stdout, write_json
+from hillinfer.cli.generate import DeviceKeys
 from hillinfer.cli.options import AsJson, Debug
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ def doctor_command(
     xclbin: Annotated[
         Path | None, typer.Option(help="The card's image, as in generate.", show_default="the one in bitstreams")
     ] = None,
+    device_keys: Annotated[DeviceKeys, typer.Option(help="Where a card's keys shall lie, as in generate.")] = (
+        DeviceKeys.auto
+    ),
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:
@@ -40,7 +44,7 @@ def doctor_command(
     """
     from hillinfer.doctor import Wanted, as_dict, examine, ready
 
-    wanted = Wanted(device, cold_dir, xclbin)
+    wanted = Wanted(device, cold_dir, xclbin, device_keys.value)
     console = stderr()
     if as_json or not console.is_terminal:
         findings = examine(wanted)

@@ -1,6 +1,7 @@
 """Whether a drive can write straight into the card's memory: P2P, addresses above 4 GB, IOMMU, and which drive it is.
 
-Only keys that do not fit into the card's memory need it (``--device-keys stream``), so nothing here is ever missing.
+Only streamed keys gain by it (those that do not fit into the card's memory), and they can be streamed without, through
+host memory: so nothing here is ever missing.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from hillinfer.doctor.machine import Machine, number
 from hillinfer.doctor.wanted import Wanted
 
 SUBJECT = "P2P"
-_STREAMED = "keys beyond the card's 4 GB cannot be streamed from its drive"
+_STREAMED = "keys that do not fit into the card's 4 GB cross host memory, and only --device-keys stream streams them"
 
 
 def examine(machine: Machine, wanted: Wanted) -> Iterator[Finding]:
     """P2P of each card that is used, and what of the machine stands in its way."""
-    needed = wanted.uses("xrt") and not emulating(machine)
+    needed = wanted.uses("xrt") and not emulating(machine) and wanted.device_keys != "resident"
     everything = pci.functions(machine)
     cards = [card for card in pci.cards(everything, machine) if card.user is not None and card.user.driver == "xocl"]
     used = [pci.chosen(card, everything, machine) for card in wanted.cards] if needed else []

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from hillinfer.config import StoreSettings
 from hillinfer.csd.names import DeviceName, parse_devices
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """``device``, ``cold_dir`` and ``xclbin`` as in StoreSettings; SettingError for a device that is none."""
+    """``device``, ``cold_dir``, ``xclbin`` and ``device_keys`` as in StoreSettings, which checks them: SettingError."""
 
     device: str = "software"
     cold_dir: Path | None = None
     xclbin: Path | None = None
+    device_keys: str = "auto"
 
     def __post_init__(self) -> None:
-        parse_devices(self.device)
+        StoreSettings(cold_dir=self.cold_dir, device=self.device, xclbin=self.xclbin, device_keys=self.device_keys)
 
     @property
     def names(self) -> tuple[DeviceName, ...]:
