@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hillinfer.cli.console import stderr, stdout, write_json
+from hillinfer.cli.generate import Dtype
 from hillinfer.cli.options import AsJson, Debug
 from hillinfer.cli.progress import PrefillBar
 from hillinfer.errors import DocumentError, SettingError
@@ -61,6 +62,10 @@ def profile_command(
             rich_help_panel=_MODEL,
         ),
     ] = None,
+    dtype: Annotated[
+        Dtype,
+        typer.Option(help="Number format of weights and KV; a profile serves all of them.", rich_help_panel=_MODEL),
+    ] = Dtype.float32,
     steps: Annotated[
         int, typer.Option(help="Tokens generated and watched after the text.", rich_help_panel=_MEASURE)
     ] = 100,
@@ -125,7 +130,7 @@ def profile_command(
             raise SettingError("--import reads a profile that has been measured: leave out --model and --text")
         profile = read_profile(imported)
     else:
-        profile = _measured(model, text, tokens, settings, prefill_chunk, show=not as_json)
+        profile = _measured(model, dtype, text, tokens, settings, prefill_chunk, show=not as_json)
         output = output or default_profile(profile.model.name)
     if output is not None:
         write_profile(profile, output)
@@ -142,8 +147,17 @@ def profile_command(
 
 
 def _measured(
-    model: str | None, text: Path | None, tokens: int, settings: AnalysisSettings, prefill_chunk: int, *, show: bool
+    model: str | None,
+    dtype: Dtype,
+    text: Path | None,
+    tokens: int,
+    settings: AnalysisSettings,
+    prefill_chunk: int,
+    *,
+    show: bool,
 ) -> HeadProfile:
+    import torch
+
     from hillinfer.documents import default_document, read_prompt_file
     from hillinfer.models import load
     from hillinfer.models.quiet import quiet
@@ -155,7 +169,7 @@ def _measured(
         console = stderr()
         waiting = console.status("loading the model") if show and console.is_terminal else contextlib.nullcontext()
         with waiting:
-            loaded = load(model)
+            loaded = load(model, getattr(torch, dtype.value))
         source = "pydoc_data.topics of CPython" if body is None else str(text)
         body = default_document(loaded.tokenizer, tokens + 1000) if body is None else body
         ids = loaded.tokenizer(body, return_tensors="pt", verbose=False)["input_ids"]
