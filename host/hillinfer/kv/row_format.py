@@ -7,6 +7,7 @@ and an offset, float16 each): no token depends on another one, so that rows come
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 
@@ -17,8 +18,12 @@ _RUN = 32
 
 
 class RowFormat(ABC):
-    """Turns rows [n, 2, d] (key and value of one KV head) into columns [n, c] of one or more types, and back."""
+    """Turns rows [n, 2, d] (key and value of one KV head) into columns [n, c] of one or more types, and back.
 
+    exact   there is one column, and it is the rows themselves
+    """
+
+    exact: ClassVar[bool] = False
     columns: list[tuple[int, torch.dtype]]
 
     @property
@@ -47,6 +52,8 @@ def row_format(name: str, head_dim: int, dtype: torch.dtype) -> RowFormat:
 
 
 class _Exact(RowFormat):
+    exact = True
+
     def __init__(self, head_dim: int, dtype: torch.dtype) -> None:
         self.columns = [(2 * head_dim, dtype)]
         self._shape = (2, head_dim)

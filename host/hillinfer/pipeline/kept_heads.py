@@ -10,6 +10,7 @@ import torch
 
 from hillinfer.kv.attention import attend
 from hillinfer.kv.geometry import Geometry
+from hillinfer.kv.row_attention import attend_rows
 from hillinfer.kv.row_format import RowFormat
 from hillinfer.kv.selection import Positions
 from hillinfer.policies.base import PerHead
@@ -55,13 +56,10 @@ class KeptHeads:
 
     def attend(self, query: torch.Tensor, scaling: float) -> tuple[torch.Tensor, PerHead]:
         """Attention [H, G, 1, d] of a query [H, G, 1, d] to the rows of its head; log-sum-exp float32 [H, G]."""
-        outs, lses = [], []
-        for head, rows in enumerate(self.heads):
-            keys, values = rows.read()
-            out, lse = attend(query[head : head + 1], keys[None], values[None], scaling)
-            outs.append(out)
-            lses.append(lse[:, :, 0])
-        return torch.cat(outs), torch.cat(lses).float().cpu().numpy()
+        outs, lses = zip(
+            *(_attend_head(rows, query[head : head + 1], scaling) for head, rows in enumerate(self.heads)), strict=True
+        )
+        return torch.cat(outs), np.concatenate(lses)
 
     def watched(self, pivot: int, query: torch.Tensor, scaling: float, kernel: int) -> torch.Tensor:
         """How much each position of the prompt matters to a pivot, float32 [N]; query [H, G, 1, d]."""
@@ -73,6 +71,18 @@ class KeptHeads:
         """Give a head other positions of the prompt, as many as it has, ascending, and their rows [n, 2, d]."""
         self.heads[head].replace(rows)
         self.positions[head] = positions
+
+
+def _attend_head(rows: HeadRows, query: torch.Tensor, scaling: float) -> tuple[torch.Tensor, PerHead]:
+    """Attention [1, G, 1, d] of a query [1, G, 1, d] to one head's rows, in place where they allow it."""
+    plain, geometry = rows.plain, Geometry(1, 1, query.shape[1], query.shape[3], query.dtype)
+    if plain is not None and query.device.type == "cpu" and geometry.row_stride == plain.shape[1]:
+        attention, every = attend_rows(geometry, query, scaling, len(rows)), np.arange(len(rows))
+        attention.add(plain, every, every)
+        return attention.finish()
+    keys, values = rows.read()
+    out, lse = attend(query, keys[None], values[None], scaling)
+    return out, lse[:, :, 0].float().cpu().numpy()
 
 
 def importance(rows: torch.Tensor, kernel: int) -> torch.Tensor:

@@ -60,6 +60,11 @@ class HeadRows:
         for column, part in zip(self._columns, encoded, strict=True):
             column[start : start + len(rows)] = part
 
+    @property
+    def plain(self) -> torch.Tensor | None:
+        """Rows [n, 2·d] as they lie, a view; None where the format rounds them."""
+        return self._columns[0][: self._length] if self._form.exact else None
+
     def read(self, first: int = 0, stop: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values [n, d] of the rows first…stop; views where the format is exact."""
         stop = self._length if stop is None else min(stop, self._length)
