@@ -66,7 +66,7 @@ def _oracle(policy):
 def test_every_step_selects_like_the_oracle(tmp_path, shape, sequences):
     policy = LeoAM(budget="35%", chunk=32, first_layers=1)
     assert (
-        compare(tmp_path, policy, _oracle(policy), shape, sequences=sequences, steps=20, hot="200%") == 40 * sequences
+        compare(tmp_path, policy, _oracle(policy), shape, sequences=sequences, steps=6, hot="200%") == 12 * sequences
     )
 
 

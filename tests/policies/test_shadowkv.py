@@ -42,8 +42,8 @@ def _oracle(policy):
 @pytest.mark.parametrize("sequences", [1, 3])
 def test_every_step_selects_like_the_oracle(tmp_path, shape, sequences):
     policy = ShadowKV(budget="50%", outliers=3, recent=16)
-    got = compare(tmp_path, policy, _oracle(policy), shape, layers=1, sequences=sequences, steps=20, whole=False)
-    assert got == 20 * sequences
+    got = compare(tmp_path, policy, _oracle(policy), shape, layers=1, sequences=sequences, steps=12, whole=False)
+    assert got == 12 * sequences
 
 
 @pytest.mark.parametrize("settings", [{"outliers": 0}, {"recent": 0}, {"chunk": 3}])
