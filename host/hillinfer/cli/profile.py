@@ -217,7 +217,9 @@ def _summary(profile: HeadProfile) -> dict[str, Any]:
 
 
 def _table(profile: HeadProfile) -> Table:
-    counts = ", ".join(f"{number} {role}{'s' if role != 'volatile' else ''}" for role, number in profile.counts.items())
+    counts = ", ".join(
+        f"{number} {role}{'' if role == 'volatile' or number == 1 else 's'}" for role, number in profile.counts.items()
+    )
     table = Table(
         title=f"{profile.model.name}: {counts}",
         title_justify="left",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -99,8 +100,9 @@ def measure(
             logits = model(logits[:, -1:].argmax(-1), **keywords).logits
             if on_step is not None:
                 on_step(step + 1, settings.steps)
+    digest = hashlib.sha256(input_ids.cpu().numpy().tobytes()).hexdigest()
     origin = {
-        "text": {"source": text, "tokens": tokens},
+        "text": {"source": text, "tokens": tokens, "sha256 of the tokens": digest},
         "settings": {"steps": settings.steps, "top_k": settings.top_k, "kernel": settings.kernel}
         | {"edges": "median over steps" if settings.at_step is None else f"step {settings.at_step}"},
         "versions": {"hillinfer": __version__} | {of: metadata.version(of) for of in ("torch", "transformers")},

@@ -49,7 +49,7 @@ def draw(profile: HeadProfile, path: Path) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("KV head")
     axes.set_ylabel("layer")
-    axes.set_title(f"{profile.model.name}: roles of the KV heads", fontsize="medium")
+    axes.set_title(profile.model.name, fontsize="medium")
     counts = profile.counts
     legend = [Patch(color=COLOURS[role], label=f"{role.value} ({counts[role.value]})") for role in roles]
     figure.legend(handles=legend, loc="outside right upper", frameon=False)
