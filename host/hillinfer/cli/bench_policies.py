@@ -12,6 +12,7 @@ from rich.table import Table
 from hillinfer.cli.bench import bench_app, document_tokens, percent, show_table, write_result
 from hillinfer.cli.console import human_bytes, stderr, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.policy import PolicyFile, load_file
 from hillinfer.errors import SettingError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def policies_command(
     profile: Annotated[
         Path | None, typer.Option(help="Head profile for heterocache; default: where hillinfer profile puts it.")
     ] = None,
+    policy_file: PolicyFile = None,
     cold_dir: Annotated[Path | None, typer.Option(help="Folder of the cold files.")] = None,
     output: Annotated[Path, typer.Option(help="Where the JSON goes; the plot goes beside it.")] = Path(
         "build/reports/policies.json"
@@ -50,6 +52,7 @@ def policies_command(
     from hillinfer.models import load
 
     policies_plot.check_plot()
+    load_file(policy_file)
     chosen: dict[str, dict[str, Any]] = {name: {} for name in bench.check_names(policies)}
     if profile is not None and "heterocache" in chosen:
         chosen["heterocache"] = {"profile": profile}

@@ -69,7 +69,7 @@ class HillInferCache(Cache):
     """A KV cache in three tiers, for one call of ``generate`` (or a conversation of several).
 
     model           a causal language model; its attention is switched to "hillinfer"
-    policy          which tokens are attended; None: ``HillInfer(alpha=alpha)``
+    policy          which tokens are attended, and kept, of any kind; None: ``HillInfer(alpha=alpha)``
     hot_bytes       DRAM budget of the hot pool: bytes, "2GiB", or a share of the whole KV ("20%")
     device_bytes    budget of the newest tokens on the compute device; None: 128 tokens per layer and sequence
     cold_dir        folder of the cold files (mode 0600, without a name, gone with the process); None: the cache folder
