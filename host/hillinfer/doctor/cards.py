@@ -20,6 +20,8 @@ _LINK = ("8.0 GT/s", 4)
 def examine(machine: Machine, wanted: Wanted) -> Iterator[Finding]:
     """One finding per property of each card; of absent cards one that says so."""
     needed = wanted.uses("xrt", "pynq") and not emulating(machine)
+    if emulating(machine) and wanted.uses("xrt", "pynq"):
+        yield Finding(SUBJECT, "emulation", State.OK, "on (XCL_EMULATION_MODE=hw_emu): no card is used")
     everything = pci.functions(machine)
     there = pci.cards(everything, machine)
     if not there:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from importlib import metadata
 
@@ -11,22 +10,21 @@ from hillinfer.doctor.machine import Machine
 from hillinfer.doctor.wanted import Wanted
 
 SUBJECT = "PYNQ"
-PINS = 'pynq==3.0.1 "numpy<2" "pycparser<2.23" "setuptools<70"'
 _LAST = "3.0.1"
+_FIX = "bash scripts/setup-pynq makes build/pynq-venv: run its bin/hillinfer"
 
 
 def examine(_machine: Machine, wanted: Wanted) -> Iterator[Finding]:
-    """The package, the one pin that breaks silently, and what PYNQ cannot do."""
+    """The package in this environment, the companions that break it silently, and what PYNQ cannot do."""
     needed = wanted.uses("pynq")
     version = _version("pynq")
-    install = f"in an environment of its own: {sys.executable} -m pip install {PINS}"
     if version is None:
         means = "the device pynq speaks to the card through it; xrt does without"
-        yield Finding(SUBJECT, "pynq", bad(needed), "not installed", means, install)
+        yield Finding(SUBJECT, "pynq", bad(needed), "not in this environment", means, _FIX)
         return
     if version != _LAST:
-        means = f"only {_LAST} was run with cards here; 4.0 does not see PCIe cards any more"
-        yield Finding(SUBJECT, "pynq", bad(needed), version, means, install)
+        means = f"only {_LAST} was run with cards here; later ones see no PCIe cards any more"
+        yield Finding(SUBJECT, "pynq", bad(needed), version, means, _FIX)
     else:
         yield Finding(SUBJECT, "pynq", good(needed), version)
     for name, below, why in (
@@ -35,7 +33,7 @@ def examine(_machine: Machine, wanted: Wanted) -> Iterator[Finding]:
     ):
         found = _version(name)
         if found is not None and int(found.split(".")[0]) >= below:
-            yield Finding(SUBJECT, name, bad(needed), found, why, install)
+            yield Finding(SUBJECT, name, bad(needed), found, why, _FIX)
     if needed:
         means = "PYNQ has no P2P buffers: keys lie in the card's memory, 4 GB at most"
         yield Finding(SUBJECT, "P2P", State.WARNING, "never", means, "--device xrt:0 streams what does not fit")
