@@ -51,6 +51,7 @@ def test_a_machine_without_xrt(look: Any) -> None:
     found = look(runtime)
     assert {name for name, finding in found.items() if finding.state is State.MISSING} == {
         "libraries",
+        "XILINX_XRT",
         "drivers",
         "pyxrt",
     }
@@ -67,7 +68,9 @@ def test_emulation_needs_no_drivers(box: Box, look: Any) -> None:
 )
 def test_another_release_is_told(box: Box, look: Any, version: str, says: str) -> None:
     box.xrt(version)
-    finding = look(runtime)["libraries"]
+    found = look(runtime)
+    assert found["XILINX_XRT"].state is (State.MISSING if version < "2.16" else State.OK)
+    finding = found["libraries"]
     assert finding.state is State.WARNING
     assert says in finding.means
 

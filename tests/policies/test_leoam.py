@@ -65,9 +65,7 @@ def _oracle(policy):
 @pytest.mark.parametrize("sequences", [1, 3])
 def test_every_step_selects_like_the_oracle(tmp_path, shape, sequences):
     policy = LeoAM(budget="35%", chunk=32, first_layers=1)
-    assert (
-        compare(tmp_path, policy, _oracle(policy), shape, sequences=sequences, steps=6, hot="200%") == 12 * sequences
-    )
+    assert compare(tmp_path, policy, _oracle(policy), shape, sequences=sequences, steps=6, hot="200%") == 12 * sequences
 
 
 def test_without_halving(tmp_path):

@@ -9,6 +9,7 @@ from hillinfer.doctor import (
     cards,
     folder,
     frameworks,
+    image,
     libraries,
     memory,
     models,
@@ -21,7 +22,7 @@ from hillinfer.doctor.finding import Finding, State
 from hillinfer.doctor.machine import Machine
 from hillinfer.doctor.wanted import Wanted
 
-_SUBJECTS = (processor, memory, folder, frameworks, models, libraries, cards, runtime, p2p, pynq)
+_SUBJECTS = (processor, memory, folder, frameworks, models, libraries, cards, runtime, image, p2p, pynq)
 
 
 def examine(

@@ -17,6 +17,7 @@ SUBJECT = "XRT"
 INSTALLED = "opt/xilinx/xrt"
 _LIBRARY = "libxrt_coreutil.so"
 _TESTED = (2, 13)
+_FINDS_ITSELF = (2, 16)  # XRT before it says "XILINX_XRT not set"
 _SUPPORTED = ((2, 13), (2, 16))
 _SECONDS = 30
 
@@ -27,7 +28,7 @@ def examine(machine: Machine, wanted: Wanted) -> Iterator[Finding]:
     release = _release(machine)
     library = _library(machine)
     yield _libraries(needed, release, library, machine)
-    yield _environment(needed, machine)
+    yield _environment(needed, release, machine)
     yield from _drivers(needed and not emulating(machine), release, machine)
     yield _pyxrt(wanted.uses("xrt"), machine)
 
@@ -91,7 +92,7 @@ def _libraries(needed: bool, release: tuple[str, str], library: Path | None, mac
     )
 
 
-def _environment(needed: bool, machine: Machine) -> Finding:
+def _environment(needed: bool, release: tuple[str, str], machine: Machine) -> Finding:
     named = machine.environ.get("XILINX_XRT")
     if named:
         there = machine.exists(Path(named) / "lib")
@@ -103,12 +104,14 @@ def _environment(needed: bool, machine: Machine) -> Finding:
             "" if there else "XRT loads its drivers from $XILINX_XRT/lib",
             "" if there else "source /opt/xilinx/xrt/setup.sh",
         )
+    if version(release[0])[:2] >= _FINDS_ITSELF:
+        return Finding(SUBJECT, "XILINX_XRT", good(needed), "not set, and this XRT does without")
     return Finding(
         SUBJECT,
         "XILINX_XRT",
-        bad(needed, State.WARNING),
+        bad(needed),
         "not set",
-        "XRT 2.13 loads its drivers from $XILINX_XRT/lib and from nowhere else",
+        "XRT before 2.16 loads its drivers from $XILINX_XRT/lib and from nowhere else",
         "source /opt/xilinx/xrt/setup.sh (Debian's package: a folder with lib -> /usr/lib/x86_64-linux-gnu)",
     )
 
