@@ -84,8 +84,10 @@ def test_without_leave_it_is_an_error(tmp_path):
 def test_a_card_that_fills_up(tmp_path):
     board = NativeBoard(memory_bytes=1 << 20)
     with filled(tmp_path, board, depth=1) as twins:
-        twins.append(A, 64 * 100)
-        twins.check(A, twins.query(), [Run(0, 64 * 160)])
+        for stream in (A, B):
+            for tokens in (640, 64, 6400):
+                twins.append(stream, tokens, seed=tokens)
+                twins.check(stream, twins.query(), [Run(0, twins.held[stream])])
         assert "bytes of memory left" in str(twins.device.counters.fallback)
         assert board.taken == 0
 

@@ -93,6 +93,29 @@ def test_a_launch_that_fails_is_its_tickets_failure_alone(tmp_path):
                 np.testing.assert_array_equal(block.scores, expected.scores)
 
 
+def test_memory_that_a_failed_launch_may_still_write_is_never_used_again(tmp_path):
+    class Hung(NativeBoard):
+        def __init__(self):
+            super().__init__()
+            self.used = []
+
+        def run(self, query, keys, exps, blocks, scalars):
+            self.used.append({id(part.buffer) for part in (query, exps, blocks)})
+            if len(self.used) == 1:
+                raise DeviceError("timed out")
+            super().run(query, keys, exps, blocks, scalars)
+
+    board = Hung()
+    with filled(tmp_path, board) as twins:
+        with pytest.raises(DeviceError, match="timed out"):
+            list(twins.device.submit(A, twins.query(), [Run(0, 64)]))
+        for _ in range(3):
+            twins.check(A, twins.query(), [Run(0, 64)])
+    first, *later = board.used
+    assert len(later) == 3
+    assert not first & set().union(*later)
+
+
 def test_a_board_that_is_lost_fails_every_submission_and_closes(tmp_path):
     board = Failing(3, memory_bytes=1 << 24)
     with filled(tmp_path, board) as twins:

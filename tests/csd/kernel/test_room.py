@@ -15,7 +15,7 @@ from hillinfer.csd.contract import Run, Stream
 from hillinfer.csd.kernel.resident import ResidentKeys
 from hillinfer.errors import ColdPoolFull, DeviceFull
 from tests.csd.conftest import GEOMETRY
-from tests.csd.kernel.twins import Twins, open_kernel
+from tests.csd.kernel.twins import Twins, open_kernel, same
 
 A, B = Stream(0, 0), Stream(1, 0)
 ROW = 2 * 64  # bytes of a token's keys in the kernel's layout, for both formats: two heads, a beat each
@@ -77,6 +77,17 @@ def test_a_board_that_fills_up_without_a_check(tmp_path):
         with pytest.raises(DeviceFull, match=r"bytes of memory left, and KEYS needs .*--device-keys stream"):
             twins.append(A, 12800)
         twins.check(A, twins.query(), [Run(0, 640)])
+
+
+def test_a_board_with_room_for_one_launch_at_a_time(tmp_path):
+    """Keys have taken the rest: pieces wait for the buffers there are, whatever depth was asked for."""
+    board = NativeBoard(memory_bytes=4 * 1024 * ROW + 16384 + 8192)
+    with contextlib.closing(Twins(tmp_path, open_kernel(tmp_path, board, depth=64))) as twins:
+        twins.append(A, 4096)
+        asked = [(A, twins.query(seed), [Run(64, 4032)]) for seed in range(4)]
+        tickets = [twins.device.submit(*each) for each in asked]
+        for ticket, each in reversed(list(zip(tickets, asked, strict=True))):
+            same(list(ticket), twins.expected(*each))
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.sampled_from([64, 256, 1024, 4096]))

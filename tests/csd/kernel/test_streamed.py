@@ -96,11 +96,21 @@ def test_a_full_disk_is_told_by_the_next_call(tmp_path, monkeypatch):
             list(twins.device.submit(A, twins.query(), [Run(0, 704)]))
 
 
-def test_cancelled_reads_give_their_buffers_back(tmp_path):
+def test_cancelled_reads_give_their_buffers_back_and_those_that_wait_are_never_made(tmp_path, monkeypatch):
     with contextlib.closing(Twins(tmp_path, open_kernel(tmp_path, keys="stream", piece_bytes=1, ring=2))) as twins:
         twins.append(A, 64 * 30)
+        twins.device.flush()
+        file = twins.device.scorer._keys.files[0].file
+        read, offsets = file.read, []
+
+        def counted(data, offset):
+            offsets.append(offset)
+            return read(data, offset)
+
+        monkeypatch.setattr(file, "read", counted)
         tickets = [twins.device.submit(A, twins.query(), [Run(0, 64 * 30)]) for _ in range(10)]
         for ticket in tickets:
             ticket.cancel()
         twins.check(A, twins.query(), [Run(0, 64 * 30)])
         assert list(tickets[0]) == []
+        assert len(offsets) <= 30 + 2
