@@ -48,7 +48,8 @@ def generate(
 
     input_ids       int64 [1, N], N ≥ 1: the prompt, chat template and all.
     policy          which tokens are attended; None, or the policy named "full": the stock cache, to compare.
-    store           byte budgets, cold folder and device of the tiers; unused by the stock cache.
+    store           byte budgets, cold folder and device of the tiers; unused by the stock cache and by policies that
+                    drop tokens, which know no tier but the device's memory.
     temperature     0: the likeliest token; above 0, drawn from the ``top_p`` nucleus with ``seed``.
     prefill_chunk   prompt tokens per forward call: bounds the memory that activations take, not the result.
     on_text         gets the text as it is finished, piece by piece; the pieces together are ``Report.text``.
