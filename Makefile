@@ -7,7 +7,7 @@ OLD := $(shell sed -n 's/^transformers==//p' constraints-old.txt)
 .NOTPARALLEL:
 
 help:  ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1 - /p' $(MAKEFILE_LIST) | while IFS= read -r line; do \
+	@sed -n 's/^\([a-z_-]*\):.*## /\1 - /p' $(MAKEFILE_LIST) | while IFS= read -r line; do \
 		printf '  make %-14s %s\n' "$${line%% - *}" "$${line#* - }"; done
 
 setup:  ## make .venv with everything in it and fetch the default model

@@ -1,11 +1,13 @@
 # The kernel's targets: open tools first, AMD's after them. docs/vitis.md explains the second half.
 #
+#   KERNEL     rtl or native: what computes on the emulated card of make hw_emu-open
 #   SUITE      full or core: how much of the cocotb suite make cosim runs
 #   RTL        open (hls2rtl's SystemVerilog) or vitis (the Verilog of make xo)
 #   TARGET     hw (the card; hours) or hw_emu (emulation)
 #   PLATFORM   name of the card's platform, or its .xpfm file
 #   CLOCK_MHZ  kernel clock
 
+KERNEL    ?= rtl
 SUITE     ?= full
 RTL       ?= open
 TARGET    ?= hw
@@ -17,7 +19,7 @@ CONNECTIVITY ?= hls/vitis/smartssd.cfg
 PART         ?= xcku15p-ffva1156-2LV-e
 
 .DELETE_ON_ERROR:
-.PHONY: csim rtl rtl-device conformance lint-rtl cosim bench-kernel synth-estimate pyxrt
+.PHONY: csim rtl rtl-device conformance lint-rtl cosim bench-kernel synth-estimate pyxrt hw_emu-open
 .PHONY: probe hls-csim hls-cosim xo xclbin emconfig report verify clean-hw
 
 ifneq ($(filter xclbin report verify,$(MAKECMDGOALS)),)
@@ -82,6 +84,10 @@ synth-estimate: setup $(open_rtl)  ## yosys's estimate of the kernel's LUTs, FFs
 
 pyxrt: setup  ## XRT's Python module for machines whose XRT brings none, in build/pyxrt
 	@$(in_venv) $(PY) -m scripts.xrt_binding
+
+hw_emu-open: pyxrt $(if $(filter rtl,$(KERNEL)),$(rtl_device))  ## decode 8 tokens through XRT's own runtime on an emulated card (KERNEL=rtl|native)
+	@$(in_venv) $(PY) -m scripts.hw_emu run --kernel $(KERNEL) --deadline 900 -- \
+		hillinfer generate --device xrt:0 --prompt-file docs/emulation.md --prompt "What is an emulated card?" --max-new-tokens 8
 
 # ------------------------------------------------------------------------------------------------ AMD's tools
 

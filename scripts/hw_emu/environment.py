@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from scripts.xrt_binding import build as binding
 from tb.rtl import RegisterMap, make_open_rtl
 
 from .errors import EmulationError
@@ -25,7 +26,6 @@ from .xclbin import Card, write_xclbin
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 BUILD: Final = ROOT / "build"
-PYXRT: Final = BUILD / "pyxrt"
 
 _RUNTIME: Final = "libxrt_hwemu.so.2"
 _PACKET: Final = 1 << 20
@@ -108,8 +108,15 @@ def make_folder() -> Path:
 
 
 def complete(variables: Mapping[str, str], base: Mapping[str, str], python: Path) -> dict[str, str]:
-    """``base`` with the variables, and with paths put before those that are there; ``python`` is what PATH finds."""
-    first = {"PATH": python.parent, "PYTHONPATH": PYXRT, "LD_PRELOAD": shim_fixes()}
+    """``base`` with the variables, and with paths put before those that are there; ``python`` is what PATH finds.
+
+    Our pyxrt is built when it is missing or old.
+    """
+    try:
+        pyxrt = binding.build()
+    except binding.BindingError as error:
+        raise EmulationError(f"pyxrt is missing: {error}") from error
+    first = {"PATH": python.parent, "PYTHONPATH": pyxrt, "LD_PRELOAD": shim_fixes()}
     paths = {name: os.pathsep.join(filter(None, [os.fspath(path), base.get(name, "")])) for name, path in first.items()}
     return dict(base) | dict(variables) | paths
 

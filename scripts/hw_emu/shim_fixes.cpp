@@ -2,6 +2,7 @@
 //
 // sleep: the shim sleeps where a card would interrupt: sleep(10) for the scheduler's own configuration, and sleep(10)
 // in a thread that closing waits for. From there it takes a thousandth of the time.
+// pthread_cond_clockwait: the shim's scheduler can miss that a launch was queued, and looks again after 20 ms. After one.
 // read: when the device process has died, the shim reads from its socket again and again, for ever. It gets the answers
 // of a card that has fallen off the bus instead: launches are over at once, nothing is written, nothing is read.
 
@@ -11,6 +12,7 @@
 #include <ctime>
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/types.h>
 
 namespace {
@@ -47,6 +49,20 @@ extern "C" unsigned sleep(unsigned seconds) {
     if (from_shim(__builtin_return_address(0)))
         time = {seconds / 1000, seconds % 1000 * 1000000L};
     return nanosleep(&time, &time) ? static_cast<unsigned>(time.tv_sec) + (time.tv_nsec > 0) : 0;
+}
+
+extern "C" int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
+                                      const timespec *end) {
+    using Wait = int (*)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const timespec *);
+    static const Wait next = reinterpret_cast<Wait>(dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
+    if (!from_shim(__builtin_return_address(0)))
+        return next(condition, mutex, clock, end);
+    timespec soon;
+    clock_gettime(clock, &soon);
+    soon.tv_nsec += 1000000;
+    soon.tv_sec += soon.tv_nsec / 1000000000;
+    soon.tv_nsec %= 1000000000;
+    return next(condition, mutex, clock, &soon);
 }
 
 extern "C" ssize_t write(int descriptor, const void *memory, size_t size) {
