@@ -165,5 +165,6 @@ def _pyxrt(needed: bool, machine: Machine) -> Finding:
         why,
         f"the xrt driver speaks to XRT through it; this is Python {sys.version_info.major}.{sys.version_info.minor}, "
         "and XRT's own is built for the system's",
-        "source /opt/xilinx/xrt/setup.sh puts XRT's on PYTHONPATH; for another Python: docs/smartssd.md",
+        "source /opt/xilinx/xrt/setup.sh puts XRT's on PYTHONPATH; for another Python: make pyxrt, and "
+        "PYTHONPATH=build/pyxrt (docs/smartssd.md)",
     )

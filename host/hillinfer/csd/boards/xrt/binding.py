@@ -20,8 +20,8 @@ def load_binding() -> Binding:
         return Binding(importlib.import_module("pyxrt"))
     except ImportError as error:
         raise DeviceError(
-            f"XRT's Python module cannot be imported ({error}). It comes with XRT, for the system's Python: "
-            "install XRT, make .venv with that Python, and set PYTHONPATH=/opt/xilinx/xrt/python (docs/smartssd.md)"
+            f"XRT's Python module cannot be imported ({error}). XRT's own is for the system's Python "
+            "(source /opt/xilinx/xrt/setup.sh); for any other: make pyxrt, PYTHONPATH=build/pyxrt (docs/smartssd.md)"
         ) from error
 
 
