@@ -10,7 +10,7 @@ from typing import Any
 
 from . import kernels, messages
 from .compute_unit import ComputeUnit
-from .errors import CardError
+from .errors import CardError, EmulationError
 from .faults import Faults
 from .memory import Memory
 from .messages import Api
@@ -36,18 +36,16 @@ class Device:
 
     def serve(self, wire: Wire, closing: Callable[[], None]) -> None:
         """Answer calls until the host closes the device or is gone. ``closing`` is called before the last answer."""
-        while (received := wire.receive()) is not None:
-            api, payload = received
-            if api is Api.CLOSE:
-                closing()
-            try:
-                answer = self.answer(api, messages.call(api, payload))
-            except CardError as error:
-                self._broken(error)
-                return
-            wire.answer(answer.SerializeToString())
-            if api is Api.CLOSE:
-                break
+        try:
+            while (received := wire.receive()) is not None:
+                api, payload = received
+                if api is Api.CLOSE:
+                    closing()
+                wire.answer(self.answer(api, messages.call(api, payload)).SerializeToString())
+                if api is Api.CLOSE:
+                    break
+        except (CardError, EmulationError) as error:
+            self._broken(error)
         self.close()
 
     def answer(self, api: Api, call: Any) -> Any:

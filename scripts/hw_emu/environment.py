@@ -65,7 +65,7 @@ def library_folder() -> Path:
         if (folder / _RUNTIME).exists():
             return folder
     raise EmulationError(
-        f"XRT's emulation ({_RUNTIME}) is not on this machine: apt-get install libxrt1 libxrt-dev unzip"
+        f"XRT's emulation ({_RUNTIME}) is not on this machine: apt-get install libxrt-dev uuid-dev unzip"
     )
 
 

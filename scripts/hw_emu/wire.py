@@ -18,6 +18,7 @@ from .messages import Api
 _CALL = struct.Struct("<BQBI")  # field 1, fixed64: size; field 2, fixed32: which call
 _ANSWER = struct.Struct("<BQ")
 _FIXED64_FIELD_1, _FIXED32_FIELD_2 = 0x09, 0x15
+_KNOWN = frozenset(int(api) for api in Api)
 
 
 def socket_path(environment: dict[str, str], prefix: str = "") -> Path:
@@ -49,13 +50,17 @@ class Wire:
         self._link = link
 
     def receive(self) -> tuple[Api, bytes] | None:
-        """The next call and its payload; None when the host has gone."""
+        """The next call and its payload; None when the host has gone. EmulationError for a call of another kind."""
         header = self._exactly(_CALL.size)
         if header is None:
             return None
         _, size, _, number = _CALL.unpack(header)
         payload = self._exactly(size)
-        return None if payload is None else (Api(number), payload)
+        if payload is None:
+            return None
+        if number not in _KNOWN:
+            raise EmulationError(f"XRT makes call {number}, which this card does not know")
+        return Api(number), payload
 
     def answer(self, payload: bytes) -> None:
         self._link.sendall(_ANSWER.pack(_FIXED64_FIELD_1, len(payload)) + payload)

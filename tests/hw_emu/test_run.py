@@ -116,6 +116,6 @@ def test_what_cannot_be_run_is_told(arguments, told, capsys):
 
 def test_a_machine_without_xrt_is_told_what_to_install(monkeypatch):
     monkeypatch.setattr(environment, "_RUNTIME", "libno_such.so")
-    with pytest.raises(EmulationError, match="apt-get install libxrt1"):
+    with pytest.raises(EmulationError, match="apt-get install libxrt-dev"):
         environment.library_folder()
     assert os.environ.get("XCL_EMULATION_MODE") is None

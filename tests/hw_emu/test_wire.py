@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.hw_emu import messages, wire
+from scripts.hw_emu.errors import EmulationError
 from scripts.hw_emu.messages import Api
 
 
@@ -54,6 +55,13 @@ def test_an_end_in_the_middle_is_no_message(ends):
     left.sendall(b"\x09\x01")
     left.close()
     assert device.receive() is None
+
+
+def test_a_call_of_another_kind_is_told(ends):
+    _, device, left, _ = ends
+    left.sendall(b"\x09" + bytes(8) + b"\x15" + (22).to_bytes(4, "little"))
+    with pytest.raises(EmulationError, match="call 22"):
+        device.receive()
 
 
 @pytest.mark.parametrize("api", [api for api in Api if api not in (Api.READ_TRACE, Api.BUS_STATUS)])

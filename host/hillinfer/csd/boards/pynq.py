@@ -1,7 +1,7 @@
 """A SmartSSD by way of PYNQ: ``Overlay``, ``allocate``, ``start``; the same on an emulated card (docs/emulation.md).
 
 PYNQ 3.0.1 only: no release after it finds PCIe cards. It has no p2p buffers, so keys are resident. It waits for ever
-and takes a failed copy for a good one: here a launch has a deadline, and copies are made with the calls below PYNQ's.
+and overlooks some failed copies: here a launch has a deadline, and copies are made with the call below PYNQ's own.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class PynqCard:
                 raise DeviceFull(f"{self.name} has no room for {nbytes} bytes of {port.name}: {error}") from error
 
     def copy(self, array: Any, way: str, offset: int, nbytes: int) -> None:
-        """Copy a part of an array "TO" the card or "FROM" it. PYNQ's own sync functions do not see an error."""
+        """Copy a part of an array "TO" the card or "FROM" it. PYNQ's own sync overlooks positive errors."""
         with self._lock:
             self.check()
             if nbytes:
