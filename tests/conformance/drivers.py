@@ -9,6 +9,7 @@ from hillinfer.config import StoreSettings
 from hillinfer.csd.contract import Device
 from hillinfer.csd.registry import open_device
 from hillinfer.kv.geometry import Geometry
+from tests.hls import builds
 from tests.rtl_device.build import rtl_library
 
 VARIABLE = "HILLINFER_CONFORMANCE"
@@ -30,6 +31,8 @@ def store(driver: str, folder: Path, **settings: object) -> StoreSettings:
     """Settings of an engine on this driver; libraries that are built from source are built."""
     if driver == "rtl":
         rtl_library()
+    elif driver == "native":
+        builds.native_library()
     return StoreSettings(cold_dir=folder, device=DEVICES[driver], **settings)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 import shutil
@@ -29,6 +30,12 @@ def by_cmake(build: Path, source: Path = HLS, *options: str) -> Path:
     run([cmake, "-S", source, "-B", build, *options])
     run([cmake, "--build", build])
     return build / LIBRARY
+
+
+@functools.cache
+def native_library() -> Path:
+    """The library where the package looks for it, from the sources as they are."""
+    return by_cmake(HLS.parent / "build" / "native")
 
 
 def _cmake() -> str:

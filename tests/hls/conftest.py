@@ -10,4 +10,4 @@ from tests.hls import builds
 
 @pytest.fixture(scope="session")
 def library():
-    return Library(builds.by_cmake(builds.HLS.parent / "build" / "native"))
+    return Library(builds.native_library())
