@@ -15,6 +15,7 @@ import sysconfig
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -78,6 +79,10 @@ def make(folder: Path, settings: Settings) -> dict[str, str]:
     """Fill the folder, which lies in /tmp; the variables to add to a command's environment."""
     if shutil.which("unzip") is None:
         raise EmulationError("XRT unpacks xclbins with unzip, which is missing: apt-get install unzip")
+    try:
+        metadata.version("protobuf")
+    except metadata.PackageNotFoundError:
+        raise EmulationError("the device process needs protobuf: pip install -e '.[emulation]'") from None
     (folder / "xrt").mkdir()
     (folder / "xrt/lib").symlink_to(library_folder())
     (folder / "xrt/version.json").write_text('{"BUILD_VERSION": "2.13.466"}', encoding="utf-8")  # PYNQ reads it
@@ -166,5 +171,5 @@ def _launcher() -> str:
     path = os.pathsep.join(map(os.fspath, (ROOT, ROOT / "host", ROOT / "scripts")))
     return f"""#!/bin/sh
 unset LD_PRELOAD PYTHONHOME
-PYTHONPATH='{path}' exec '{sys.executable}' -P -m scripts.hw_emu.serve
+PYTHONPATH='{path}' exec '{sys.executable}' -m scripts.hw_emu.serve
 """
