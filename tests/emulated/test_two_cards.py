@@ -6,7 +6,7 @@ from tests.emulated.card import FROM, STATE, Card
 from tests.hw_emu.cards import example
 
 
-def test_two_cards_have_a_memory_each_and_one_may_go():
+def test_two_cards_have_a_memory_each_and_one_may_go(capfd):
     launches = [example(300, tag, seed=tag) for tag in (1, 2)]
     cards = [Card(0), Card(1)]
     prepared = [card.prepare(launch) for card, launch in zip(cards, launches, strict=True)]
@@ -23,3 +23,4 @@ def test_two_cards_have_a_memory_each_and_one_may_go():
     again = Card(0)
     for card in (again, cards[0]):
         assert card.blocks(launches[1]) == launches[1].blocks.tobytes()
+    assert capfd.readouterr().out == ""  # a program's output is its own
