@@ -119,8 +119,9 @@ def _wrong(kernel: Kernel, unit: ComputeUnit) -> Iterator[str]:
     """What differs from the ABI, a clause each."""
     if kernel.version.split(".")[0] != str(numbers.ABI_VERSION):
         yield f"version {kernel.version or 'unknown'} of the kernel, not {numbers.ABI_VERSION}"
-    if CONTROL not in (kernel.protocol or unit.control) or unit.control != CONTROL:
-        yield f"{unit.name} is started by {unit.control}, not {CONTROL}"
+    for control in (unit.control, kernel.protocol or CONTROL):
+        if control != CONTROL:
+            yield f"{unit.name} is started by {control}, not {CONTROL}"
     names = [argument.name for argument in kernel.arguments]
     if names != [*POINTERS, *SCALARS]:
         yield f"its arguments are {', '.join(names)}"
