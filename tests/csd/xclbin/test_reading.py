@@ -6,7 +6,7 @@ import struct
 import uuid
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hillinfer.csd.xclbin import find_scorer, read_image
@@ -19,6 +19,7 @@ from tests.csd.xclbin.conftest import REGISTERS, WHOLE
 _TABLE = 456  # where the table of sections begins
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 1 << 36).map(lambda kilobytes: kilobytes << 10),
     st.integers(0, 1 << 50).map(lambda beats: beats * 64),
@@ -54,6 +55,7 @@ def one_line(path) -> str | None:
     return said
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(WHOLE) - 1))
 @example(0)
 @example(7)
@@ -68,6 +70,7 @@ def test_a_file_that_was_cut_off_says_so(tmp_path_factory, length):
     assert "is cut off" in said or "bytes" in said or "is not an xclbin" in said
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=8)), min_size=1, max_size=6))
 def test_any_bytes_changed_are_an_image_or_one_error(tmp_path_factory, changes):
     path = tmp_path_factory.mktemp("image") / "image.xclbin"
@@ -78,6 +81,7 @@ def test_any_bytes_changed_are_an_image_or_one_error(tmp_path_factory, changes):
     one_line(path)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 4), st.sampled_from([0, 1, 8, 12, 40, 80, 1 << 20, 1 << 40, (1 << 64) - 1]), st.booleans())
 def test_sections_of_any_size_and_place_are_an_image_or_one_error(tmp_path_factory, section, number, of_size):
     """The table's own numbers, which random bytes seldom hit in a telling way."""
@@ -88,6 +92,7 @@ def test_sections_of_any_size_and_place_are_an_image_or_one_error(tmp_path_facto
     one_line(path)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=600))
 def test_foreign_files_are_one_error(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("image") / "image.xclbin"
@@ -140,6 +145,7 @@ def _pad(data):
     return data + b"\0" * (-len(data) % 4)
 
 
+@settings(deadline=None)
 @given(st.lists(st.uuids(), max_size=4), st.booleans())
 def test_interfaces_are_those_under_interfaces(interfaces, dashes):
     nodes = {
@@ -152,6 +158,7 @@ def test_interfaces_are_those_under_interfaces(interfaces, dashes):
     assert interface_uuids(tree(nodes)) == tuple(interfaces)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40), st.integers(0, 200), st.integers(0, 3))
 def test_a_broken_tree_is_a_value_error_or_a_tree(noise, at, cut):
     data = bytearray(tree({("interfaces", "a"): {"interface_uuid": INTERFACE.hex.encode() + b"\0"}}))
