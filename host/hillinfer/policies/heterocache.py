@@ -1,9 +1,9 @@
 """HeteroCache: every KV head keeps as much on the compute device as its nature demands.
 
-Source: HeteroCache (github.com/ponytaill/HeteroCache). A head profile (``hillinfer profile``) tells the roles. Volatile
-heads and pivots keep everything on the device; anchors and satellites the best part of the prompt, unsteady ones more
-of it. Pivots are watched while decoding: when one looks elsewhere, its satellites are refilled from the lower tiers.
-Generated tokens are kept. Departures, with their reasons:
+Source: Shi et al., HeteroCache (arXiv 2601.13684; code: github.com/ponytaill/HeteroCache). A head profile (``hillinfer
+profile``) tells the roles. Volatile heads and pivots keep everything on the device; anchors and satellites the best
+part of the prompt, unsteady ones more of it. Pivots are watched while decoding: when one looks elsewhere, its
+satellites are refilled from the lower tiers. Generated tokens are kept. Departures, with their reasons:
 
 - A satellite gets the pivot's best positions by score (the published code takes the first ones by position).
 - The window slides: it is judged at every step once it is full, and begins anew after a refill; a sequence is judged by
@@ -51,7 +51,7 @@ class HeteroCache(Budgeted):
     """
 
     name: ClassVar[str] = "heterocache"
-    source: ClassVar[str] = "HeteroCache, github.com/ponytaill/HeteroCache"
+    source: ClassVar[str] = "HeteroCache, arXiv 2601.13684"
     keeps: ClassVar[str] = (
         "on the device: everything of volatile and pivot heads, the best part of others; all in the tiers below"
     )
