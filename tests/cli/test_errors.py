@@ -49,6 +49,18 @@ def no_loading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_loading")
+@pytest.mark.parametrize(("device", "variable"), [("rtl", "HILLINFER_RTL"), ("native", "HILLINFER_NATIVE")])
+def test_a_device_that_lacks_something_is_told_before_loading(
+    hill: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: str, variable: str
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path / "nowhere"))
+    shown = hill("generate", "--device", device)
+    assert (shown.code, shown.out) == (2, "")
+    [line] = shown.err.splitlines()
+    assert f"correct {variable}" in line
+
+
+@pytest.mark.usefixtures("no_loading")
 @pytest.mark.parametrize(("arguments", "kind", "says"), BAD_SETTINGS)
 def test_bad_setting_is_one_line_before_loading(hill: Any, arguments: list[str], kind: str, says: str) -> None:
     shown = hill("generate", *arguments)

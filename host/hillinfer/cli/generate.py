@@ -300,6 +300,7 @@ def generate_command(
     _check_places(policy, trace, cold_dir)
 
     from hillinfer import documents
+    from hillinfer.csd.registry import check_devices
     from hillinfer.generation import check_run, generate
     from hillinfer.models.quiet import quiet
 
@@ -308,6 +309,8 @@ def generate_command(
     given |= {"reduce": reduce and reduce.value, "scope": scope and scope.value}
     load_file(policy_file)
     chosen = choose(policy, budget, settings, given)
+    if chosen is not None and not chosen.drops:  # those that drop tokens open no device
+        check_devices(store)
     document = None if prompt_file is None else documents.read_prompt_file(prompt_file)
 
     show = not as_json

@@ -48,6 +48,32 @@ def open_device(settings: StoreSettings, geometry: Geometry, region_tokens: int,
     )
 
 
+def check_devices(settings: StoreSettings) -> None:
+    """DeviceError for what a device lacks, as far as can be told before it is opened: libraries, modules, an image.
+
+    Quick, so that nobody waits for a model to be loaded to learn of it.
+    """
+    for name in parse_devices(settings.device):
+        if name.kind == "native":
+            from hillinfer.csd import native
+
+            native.find_library()
+        elif name.kind == "rtl":
+            from hillinfer.csd import rtl
+
+            rtl.find_library()
+        elif name.kind == "pynq":
+            from hillinfer.csd.boards import pynq_card
+
+            pynq_card.check_version()
+            find_image(settings.xclbin)
+        elif name.kind == "xrt":
+            from hillinfer.csd.boards.xrt import binding, opening
+
+            binding.load_binding()
+            opening.examine_image(settings.xclbin)
+
+
 def open_board(name: DeviceName, xclbin: Path | None = None) -> Board:
     """The board that runs the kernel for a device of any kind but "software"."""
     if name.kind == "native":

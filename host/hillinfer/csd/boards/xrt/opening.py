@@ -12,7 +12,7 @@ from hillinfer.csd.boards.xrt.board import XrtBoard
 from hillinfer.csd.boards.xrt.thread import CardThread
 from hillinfer.csd.images import find_image
 from hillinfer.csd.kernel.board import Port
-from hillinfer.csd.xclbin import Image, check_mode, check_provenance, check_shell, find_scorer, read_image
+from hillinfer.csd.xclbin import Image, Scorer, check_mode, check_provenance, check_shell, find_scorer, read_image
 from hillinfer.csd.xclbin.checks import KERNEL
 from hillinfer.errors import DeviceError, SettingError
 
@@ -29,11 +29,8 @@ def open_board(name: str, xclbin: Path | None = None) -> XrtBoard:
     DeviceError for a wrong image, another shell, a card that is in use, dead, or not there.
     """
     binding = load_binding()
+    image, scorer = examine_image(xclbin)
     mode = os.environ.get("XCL_EMULATION_MODE")
-    image = read_image(find_image(xclbin))
-    check_mode(image, mode)
-    check_provenance(image)
-    scorer = find_scorer(image)
     which = name.removeprefix("xrt:")
     thread = CardThread(name, _seconds(image.mode))
     try:
@@ -48,6 +45,14 @@ def open_board(name: str, xclbin: Path | None = None) -> XrtBoard:
     except BaseException:
         thread.stop()
         raise
+
+
+def examine_image(xclbin: Path | None) -> tuple[Image, Scorer]:
+    """The image, and the compute unit in it; no card is asked. DeviceError for one that is missing or unfit."""
+    image = read_image(find_image(xclbin))
+    check_mode(image, os.environ.get("XCL_EMULATION_MODE"))
+    check_provenance(image)
+    return image, find_scorer(image)
 
 
 def _open(binding: Binding, which: str) -> Any:
