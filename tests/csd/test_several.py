@@ -19,7 +19,7 @@ from tests.csd.conftest import GEOMETRY
 from tests.csd.kernel.twins import Failing, Twins, open_kernel, some_geometry
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     boards=st.integers(2, 4),

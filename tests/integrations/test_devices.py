@@ -70,7 +70,7 @@ def test_a_board_without_room_leaves_the_same_tokens_too(prompt, expected, tmp_p
     _boards(monkeypatch, NativeBoard(memory_bytes=64 << 10))
     tokens, stats = _generate(prompt, tmp_path, device="native", on_device_error="fallback")
     assert torch.equal(tokens, expected)
-    assert "need 6.4 MB of it" in str(stats.device_fallback)
+    assert "MB of it: keep the keys on the drive" in str(stats.device_fallback)
 
 
 def test_without_leave_it_is_one_error_and_a_reset_starts_over(prompt, expected, tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ from tests.csd.kernel.twins import Twins, open_kernel, some_geometry
 A, B = Stream(0, 0), Stream(1, 2)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     keys=st.sampled_from(["resident", "stream"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def test_a_board_with_room_for_one_launch_at_a_time(tmp_path):
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.sampled_from([64, 256, 1024, 4096]))
 def test_segments_take_what_was_counted(parts, chunk):
-    """However a stream grows, its segments take no more than ``board_bytes`` says, give or take the arena's block."""
+    """However a stream grows, its segments take no more than ``board_bytes`` says."""
     board = NativeBoard(memory_bytes=1 << 40)
     keys = ResidentKeys(board, 1, ROW, chunk)
     tokens = 0
@@ -100,7 +101,8 @@ def test_segments_take_what_was_counted(parts, chunk):
         keys.append(A, tokens, np.zeros(tiles * 64 * ROW, np.uint8))
         tokens += tiles * 64
     held = sum((segment.end - segment.first) * ROW for segment in keys._segments[A])
-    assert keys.board_bytes(tokens, 1) == held
+    assert keys.board_bytes(tokens, 1) == held + chunk * ROW
+    assert board.taken <= 2 * held + (1 << 20)
     assert held <= max(1024, 2 * tokens) * ROW
     assert list(keys.cut(Run(0, tokens))) == [
         Run(segment.first, min(segment.end, tokens) - segment.first) for segment in keys._segments[A]
@@ -111,3 +113,18 @@ def test_segments_take_what_was_counted(parts, chunk):
 def test_the_layout_is_as_counted_here():
     shape = (GEOMETRY.kv_heads, GEOMETRY.group, GEOMETRY.head_dim)
     assert Layout("int8", *shape).row_bytes == Layout("fp16_int8", *shape).row_bytes == ROW
+
+
+@pytest.mark.parametrize("row", [64, 192, 320, 1024])
+@pytest.mark.parametrize(("layers", "sequences"), [(1, 1), (5, 3)])
+def test_what_was_counted_is_enough(row, layers, sequences):
+    """Streams that grow together, by prompts and by tiles, on a board with exactly the memory that was asked for."""
+    chunk, tokens = 4096, 20480 + 64
+    need = ResidentKeys(NativeBoard(), layers, row, chunk).board_bytes(tokens, sequences)
+    board = NativeBoard(memory_bytes=need, p2p=True)
+    keys = ResidentKeys(board, layers, row, chunk)
+    streams = [Stream(layer, sequence) for layer in range(layers) for sequence in range(sequences)]
+    for first, last in itertools.pairwise([0, 2560, 2624, 2688, 2752, 10240, 20480, 20544]):
+        for stream in streams:
+            keys.append(stream, first, np.zeros((last - first) * row, np.uint8))
+    board.close()

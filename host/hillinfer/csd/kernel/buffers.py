@@ -8,6 +8,8 @@ from hillinfer.errors import DeviceFull
 PAGE = 4096
 """Alignment of a Part on every board."""
 
+_FIRST_BYTES = 1 << 20  # of an arena's first block, about
+
 
 def pages(nbytes: int) -> int:
     """nbytes rounded up to whole pages."""
@@ -53,29 +55,30 @@ class BufferPool:
 
 
 class Arena:
-    """Memory for keys that stay: taken in any sizes, given back when the board closes.
+    """Memory for keys that stay: taken in pieces, given back when the board closes.
 
-    It grows by blocks that double up to ``block_bytes``, as every buffer of a card costs a file descriptor or more.
+    It grows by blocks that double from one to ``block_bytes``, as every buffer of a card costs a file descriptor or
+    more; all of them multiples of ``unit``, as is what is taken, so that little is left over.
     """
 
-    _FIRST = 1 << 20
-
-    def __init__(self, board: Board, block_bytes: int) -> None:
-        self._board, self._block_bytes = board, pages(block_bytes)
-        self._blocks: list[Buffer] = []
+    def __init__(self, board: Board, unit: int, block_bytes: int) -> None:
+        self._board, self._block_bytes = board, block_bytes
+        self._first = max(1, _FIRST_BYTES // unit) * unit
+        self._held = 0
         self._free: list[tuple[Buffer, int, int]] = []  # buffer, offset, bytes
 
     def take(self, nbytes: int) -> tuple[Buffer, int]:
         """A buffer and an offset into it, from which on ``nbytes`` are free. DeviceFull when there is no room."""
         nbytes = pages(nbytes)
-        for i, (buffer, offset, room) in enumerate(self._free):
-            if room >= nbytes:
-                self._free[i] = (buffer, offset + nbytes, room - nbytes)
-                return buffer, offset
-        held = sum(block.nbytes for block in self._blocks)
-        buffer = self._grow(nbytes, min(self._block_bytes, max(self._FIRST, held)))
-        self._free.append((buffer, nbytes, buffer.nbytes - nbytes))
-        return buffer, 0
+        place = next((i for i, (_, _, room) in enumerate(self._free) if room >= nbytes), None)
+        if place is None:
+            buffer, offset = self._grow(nbytes, min(self._block_bytes, max(self._first, self._held))), 0
+            room = buffer.nbytes
+        else:
+            buffer, offset, room = self._free.pop(place)
+        if room > nbytes:
+            self._free.append((buffer, offset + nbytes, room - nbytes))
+        return buffer, offset
 
     def _grow(self, least: int, wanted: int) -> Buffer:
         # Where the board has p2p, its memory is reached without a mirror: keys then take no host memory.
@@ -86,5 +89,5 @@ class Arena:
             if wanted <= least:
                 raise
             buffer = self._board.allocate(least, Port.KEYS, p2p=p2p)
-        self._blocks.append(buffer)
+        self._held += buffer.nbytes
         return buffer

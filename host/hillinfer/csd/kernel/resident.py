@@ -47,7 +47,7 @@ class ResidentKeys(KeyStore):
         self.piece_tokens = chunk
         self._layers, self._row_bytes = layers, row_bytes
         whole = chunk * row_bytes
-        self._arena = Arena(board, max(1, _BLOCK_BYTES // whole) * whole)
+        self._arena = Arena(board, min(chunk, _SMALLEST) * row_bytes, max(1, _BLOCK_BYTES // whole) * whole)
         self._segments: dict[Stream, list[_Segment]] = {}
 
     def _end(self, token: int) -> int:
@@ -57,7 +57,10 @@ class ResidentKeys(KeyStore):
         return (token // self.piece_tokens + 1) * self.piece_tokens
 
     def board_bytes(self, tokens: int, sequences: int) -> int:
-        return self._layers * sequences * self._end(tokens - 1) * self._row_bytes if tokens else 0
+        if not tokens:
+            return 0
+        spare = self.piece_tokens  # what the arena may leave unused
+        return (self._layers * sequences * self._end(tokens - 1) + spare) * self._row_bytes
 
     def file_bytes(self, tokens: int, sequences: int) -> int:  # noqa: ARG002
         return 0
