@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from hillinfer.config import DEVICE_KEYS, DEVICE_SPLITS
 from hillinfer.csd.abi import Layout
 from hillinfer.csd.assembly import AssemblingScorer
 from hillinfer.csd.contract import Capabilities, Counters, Record, Rows, Run, Stream
@@ -19,14 +20,11 @@ from hillinfer.csd.kernel.launches import KernelTicket, LaunchQueue
 from hillinfer.csd.kernel.resident import ResidentKeys
 from hillinfer.csd.kernel.streamed import PIECE_BYTES, RING, StreamedKeys
 from hillinfer.csd.scorer import timed
-from hillinfer.errors import DeviceFull, SettingError
+from hillinfer.errors import DeviceFull, SettingError, nearest
 from hillinfer.kv.column import Column
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.keys import ScoringKeys
 from hillinfer.kv.query import QuantisedQuery
-
-KEYS = ("auto", "resident", "stream")
-SPLITS = ("layer", "tokens")
 
 _FIX = "keep the keys on the drive (--device-keys stream), shorten the document, or use the software device"
 
@@ -54,10 +52,10 @@ class KernelSettings:
     split: str = "layer"
 
     def __post_init__(self) -> None:
-        if self.keys not in KEYS:
-            raise SettingError(f"unknown place for the device's keys {self.keys!r}: choose one of {', '.join(KEYS)}")
-        if self.split not in SPLITS:
-            raise SettingError(f"unknown split {self.split!r}: choose one of {', '.join(SPLITS)}")
+        if self.keys not in DEVICE_KEYS:
+            raise SettingError(f"unknown place for the device's keys {self.keys!r}{nearest(self.keys, DEVICE_KEYS)}")
+        if self.split not in DEVICE_SPLITS:
+            raise SettingError(f"unknown split {self.split!r}{nearest(self.split, DEVICE_SPLITS)}")
         if self.key_format not in ("int8", "int4"):
             raise SettingError(f"unknown key format {self.key_format!r}: choose int8 or int4")
         if self.chunk < 64 or self.chunk & (self.chunk - 1) or self.chunk > 1 << 20:
