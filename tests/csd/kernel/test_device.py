@@ -199,7 +199,7 @@ def test_a_geometry_that_the_kernel_lacks_is_refused_before_anything_is_written(
         ({"key_format": "fp8"}, "int8 or int4"),
         ({"chunk": 1000}, "power of two"),
         ({"depth": 0}, "at least 1"),
-        ({"split": "heads"}, "layer, tokens"),
+        ({"split": "heads"}, "tokens, layer"),
     ],
 )
 def test_settings_that_mean_nothing(tmp_path, given, message):
