@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hillinfer.errors import SettingError
@@ -23,6 +23,7 @@ def _profiles(draw):
     )
 
 
+@settings(deadline=None)
 @given(_profiles())
 def test_the_mean_share_is_one_and_unsteady_heads_get_more(profile):
     stability, layers = profile
@@ -34,6 +35,7 @@ def test_the_mean_share_is_one_and_unsteady_heads_get_more(profile):
         assert (np.diff(shares[part][order]) <= 1e-9).all()
 
 
+@settings(deadline=None)
 @given(_profiles(), st.floats(0.05, 1), st.integers(100, 5000))
 def test_lengths_are_the_papers_and_never_more_than_the_budget(profile, ratio, tokens):
     stability, layers = profile

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -33,6 +33,7 @@ def _overlaps(draw):
     return overlap
 
 
+@settings(deadline=None)
 @given(_overlaps(), st.sampled_from([0.1, 0.5, 0.9]))
 def test_clusters_are_those_of_the_definition(overlap, threshold):
     clusters = star_clusters(overlap, threshold)

@@ -13,16 +13,18 @@ _GROWTH = 64  # rows by which memory grows where it cannot be reserved without b
 class HeadRows:
     """Grows by ``append``; rows in place may be replaced by others.
 
-    room   rows that may ever come: on the CPU memory is reserved for them, and taken page by page
+    room   rows that may ever come: on the CPU memory is reserved for them, and taken page by page; elsewhere, and for
+           a room of 0, it grows with the rows
     """
 
     def __init__(self, form: RowFormat, room: int, device: torch.device) -> None:
-        self._form, self._room, self._device = form, room, device
+        self._form, self._device = form, device
+        self._reserved = device.type == "cpu" and room > 0
         self._length = 0
-        self._columns = [self._make(room if device.type == "cpu" else 0, *column) for column in form.columns]
+        self._columns = [self._make(room if self._reserved else 0, *column) for column in form.columns]
 
     def _make(self, rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
-        if self._device.type == "cpu":
+        if self._reserved:
             return reserve(rows, columns, dtype)
         return torch.empty(rows, columns, dtype=dtype, device=self._device)
 
@@ -32,7 +34,7 @@ class HeadRows:
     @property
     def nbytes(self) -> int:
         """Bytes of the rows held; where memory cannot be reserved, of what is allocated for them."""
-        rows = self._length if self._device.type == "cpu" else len(self._columns[0])
+        rows = self._length if self._reserved else len(self._columns[0])
         return rows * self._form.row_bytes
 
     def append(self, rows: torch.Tensor) -> None:
