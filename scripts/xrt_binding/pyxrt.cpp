@@ -1,7 +1,8 @@
 // pyxrt: XRT's C++ API in Python, with the names and signatures of the module that AMD's packages bring (2.13).
 //
-// Written from the public headers of libxrt-dev. Two things differ, both on the safe side: calls that block release
-// the interpreter's lock, and kernel(...) raises TypeError for an argument that fits nothing, where AMD's drops it.
+// Written from the public headers of libxrt-dev. Three things differ, all on the safe side: calls that block release
+// the interpreter's lock, runs can be aborted, and kernel(...) raises TypeError for an argument that fits nothing, where
+// AMD's drops it.
 
 #include <algorithm>
 #include <chrono>
@@ -279,7 +280,8 @@ void define_kernel(nb::module_ &m) {
         .def("start", &start, Unlocked())
         .def("wait", [](const xrt::run &r) { return wait(r, 0); }, Unlocked())  // without a timeout
         .def("wait", &wait, Unlocked())
-        .def("state", &xrt::run::state, Unlocked());
+        .def("state", &xrt::run::state, Unlocked())
+        .def("abort", &xrt::run::abort, Unlocked());  // which AMD's module lacks
 }
 
 void define_bo(nb::module_ &m) {
