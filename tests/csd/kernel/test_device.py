@@ -28,17 +28,25 @@ A, B = Stream(0, 0), Stream(1, 2)
     seed=st.integers(0, 2**31),
     keys=st.sampled_from(["resident", "stream"]),
     key_format=st.sampled_from(["int8", "int4"]),
+    copy=st.sampled_from(["auto", "integers", "fp16"]),
     p2p=st.booleans(),
     chunk=st.sampled_from([64, 256, 2048]),
     piece_bytes=st.sampled_from([1, 64 << 10, 4 << 20]),
     depth=st.sampled_from([1, 2, 7, 64]),
     ring=st.integers(1, 4),
 )
-def test_any_geometry_any_settings_interleaved(seed, keys, key_format, p2p, chunk, piece_bytes, depth, ring):
+def test_any_geometry_any_settings_interleaved(seed, keys, key_format, copy, p2p, chunk, piece_bytes, depth, ring):
     """Several sequences; submissions that are taken late, in another order, in part, or not at all."""
     rng = np.random.default_rng(seed)
     geometry = some_geometry(rng)
-    given = {"keys": keys, "key_format": key_format, "chunk": chunk, "piece_bytes": piece_bytes, "depth": depth}
+    given = {
+        "keys": keys,
+        "key_format": key_format,
+        "copy": copy,
+        "chunk": chunk,
+        "piece_bytes": piece_bytes,
+        "depth": depth,
+    }
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         device = open_kernel(Path(folder), NativeBoard(p2p=p2p), geometry, ring=ring, **given)
         twins = stack.enter_context(contextlib.closing(Twins(Path(folder), device, geometry, key_format)))
@@ -197,6 +205,7 @@ def test_a_geometry_that_the_kernel_lacks_is_refused_before_anything_is_written(
     [
         ({"keys": "somewhere"}, "auto, resident, stream"),
         ({"key_format": "fp8"}, "int8 or int4"),
+        ({"copy": "bf16"}, "auto, integers, fp16"),
         ({"chunk": 1000}, "power of two"),
         ({"depth": 0}, "at least 1"),
         ({"split": "heads"}, "tokens, layer"),

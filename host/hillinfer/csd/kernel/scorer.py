@@ -26,6 +26,8 @@ from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.keys import ScoringKeys
 from hillinfer.kv.query import QuantisedQuery
 
+COPIES = ("auto", "integers", "fp16")
+
 _FIX = "keep the keys on the drive (--device-keys stream), shorten the document, or use the software device"
 
 
@@ -36,6 +38,8 @@ class KernelSettings:
     keys          where the scoring copy lies: "resident" in the board's memory, "stream" on the drive, read for every
                   query; "auto": resident if the expected tokens fit, else stream where the board has p2p
     key_format    what the engine casts keys to, "int8" or "int4"
+    copy          what the scoring copy holds: those "integers", or the keys as "fp16", which the kernel casts to the
+                  same integers; "auto": integers where keys are resident, fp16 where they are streamed
     chunk         most tokens of a launch on resident keys, a power of two
     depth         pieces (of a launch each, as a rule) queued at once
     piece_bytes   of keys read at once when they are streamed
@@ -45,6 +49,7 @@ class KernelSettings:
 
     keys: str = "auto"
     key_format: str = "int8"
+    copy: str = "auto"
     chunk: int = 16384
     depth: int = 64
     piece_bytes: int = PIECE_BYTES
@@ -56,6 +61,8 @@ class KernelSettings:
             raise SettingError(f"unknown place for the device's keys {self.keys!r}{nearest(self.keys, DEVICE_KEYS)}")
         if self.split not in DEVICE_SPLITS:
             raise SettingError(f"unknown split {self.split!r}{nearest(self.split, DEVICE_SPLITS)}")
+        if self.copy not in COPIES:
+            raise SettingError(f"unknown scoring copy {self.copy!r}{nearest(self.copy, COPIES)}")
         if self.key_format not in ("int8", "int4"):
             raise SettingError(f"unknown key format {self.key_format!r}: choose int8 or int4")
         if self.chunk < 64 or self.chunk & (self.chunk - 1) or self.chunk > 1 << 20:
@@ -67,8 +74,8 @@ class KernelSettings:
 class KernelScorer(AssemblingScorer):
     """The scoring copy packed for the kernel, and launches over it. Owns the board.
 
-    Streamed keys lie on the drive as FP16, and the kernel casts them; resident ones are the integers themselves. Both
-    give the same scores, to the bit.
+    Keys that lie there as FP16 are cast by the kernel, with the same exponents to the same integers: every kind of copy
+    gives the same scores, to the bit.
 
     folder          for streamed keys; it exists
     region_tokens   most tokens a sequence may have: whole tiles
@@ -100,10 +107,10 @@ class KernelScorer(AssemblingScorer):
         self._layout_of("stream" if self._settings.keys == "stream" else "resident")  # refuses what cannot be scored
 
     def _layout_of(self, keys: str) -> Layout:
-        geometry, stored = self._geometry, self._settings.key_format
-        return Layout(
-            f"fp16_{stored}" if keys == "stream" else stored, geometry.kv_heads, geometry.group, geometry.head_dim
-        )
+        geometry, copy, integers = self._geometry, self._settings.copy, self._settings.key_format
+        halves = copy == "fp16" or (copy == "auto" and keys == "stream")
+        stored = f"fp16_{integers}" if halves else integers
+        return Layout(stored, geometry.kv_heads, geometry.group, geometry.head_dim)
 
     @property
     def keys(self) -> str:
@@ -179,7 +186,7 @@ class KernelScorer(AssemblingScorer):
 
     def _pack(self, rows: Rows, keys: ScoringKeys) -> npt.NDArray[np.uint8]:
         """Keys in the kernel's layout, bytes [n · row_bytes]."""
-        if self.keys == "resident":
+        if not self._layout.keys.startswith("fp16"):
             return self._layout.pack_keys(keys.integers).reshape(-1)
         geometry = self._geometry
         whole = torch.from_numpy(rows).view(geometry.dtype)
