@@ -205,7 +205,7 @@ def test_a_geometry_that_the_kernel_lacks_is_refused_before_anything_is_written(
     [
         ({"keys": "somewhere"}, "auto, resident, stream"),
         ({"key_format": "fp8"}, "int8 or int4"),
-        ({"copy": "bf16"}, "auto, integers, fp16"),
+        ({"copy": "bf16"}, "unknown scoring copy"),
         ({"chunk": 1000}, "power of two"),
         ({"depth": 0}, "at least 1"),
         ({"split": "heads"}, "tokens, layer"),
