@@ -53,6 +53,7 @@ def test_generate_finds_the_profile_of_its_model(
     assert answer["policy"] == "heterocache", answer
     assert answer["new_tokens"] == 12
     assert answer["events"]["drifts"] > 0
+    assert answer["tiers"]["device"]["bytes"] > 0
     shown = hill(*asked).out
     assert "drifts" in shown
     assert "refills" in shown

@@ -14,6 +14,7 @@ to go on until ``reset``: an error is better than a wrong token.
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -200,7 +201,7 @@ class HillInferCache(Cache):
         ledger, csd = self._engine.settled_ledger(), self._engine.csd
         counters = Counters() if csd is None else csd.counters
         return CacheStats(
-            ledger.tiers,
+            copy.deepcopy(ledger.tiers),  # as they are now, whatever happens to the cache later
             ledger.hot_hit_rate,
             ledger.moved_fraction,
             ledger.cold_read_bytes,
