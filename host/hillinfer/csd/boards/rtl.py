@@ -14,7 +14,7 @@ import numpy as np
 from hillinfer.csd.abi import numbers
 from hillinfer.csd.kernel.board import Board, Buffer, Bytes, Part, Port, Running
 from hillinfer.csd.rtl import Kernel
-from hillinfer.errors import DeviceError
+from hillinfer.errors import DeviceError, DeviceFull
 
 _CLOSED = "the board rtl is closed: open another"
 
@@ -85,7 +85,10 @@ class RtlBoard(Board):
         self._check_open()
         if p2p:
             raise DeviceError("the board rtl has no p2p buffers: stream keys on an xrt device")
-        return RtlBuffer(self._kernel, nbytes, port)
+        try:
+            return RtlBuffer(self._kernel, nbytes, port)
+        except (OSError, OverflowError):
+            raise DeviceFull(f"{self.name} has no {nbytes} bytes for {port.name}: use less of it") from None
 
     def start(self, query: Part, keys: Part, exps: Part, blocks: Part, scalars: tuple[int, ...]) -> RtlRunning:
         self._check_open()
