@@ -5,6 +5,7 @@ Kinds of policy, and who runs them (``pipeline/opening.py``):
     SelectingPolicy   keeps every token, ranks all of them at each step by integer scores made where the keys lie
     IndexingPolicy    keeps every token, picks those of a step by an index in fast memory (``policies/indexing.py``)
     EvictingPolicy    drops tokens: keeps rows per KV head in device memory (``policies/evicting.py``)
+    HeteroCache       parts of the context per KV head in device memory, all of it in the tiers
 """
 
 from __future__ import annotations
