@@ -240,8 +240,7 @@ class LaunchQueue:
                 self._fail(ticket, error)
         if not ticket.given_up:
             try:
-                parts = self._space.scores(held.blocks, [launch for launch, _ in piece.launches])
-                scores = merge(parts, ticket.query.reduce)
+                scores = merge(self._scores(held.blocks, piece), ticket.query.reduce)
                 ticket.scores[piece.place : piece.place + piece.tokens.tokens] = scores
                 ticket.done += piece.tokens.tokens
             except Exception as error:
@@ -252,6 +251,14 @@ class LaunchQueue:
         self._leave(ticket, 1)
         if not ticket.pieces and not ticket.given_up:
             self._record("csd score", f"{self._board.name}-csd", ticket.started, time.perf_counter())
+
+    def _scores(self, blocks: Buffer, piece: _Piece) -> list[npt.NDArray[np.int16]]:
+        """What each launch of a piece scored; DeviceError with the board's name."""
+        try:
+            return self._space.scores(blocks, [launch for launch, _ in piece.launches])
+        except DeviceError as error:
+            name = self._board.name
+            raise DeviceError(f"{name}: {error}. It failed, or is gone: see dmesg and hillinfer doctor") from error
 
     def _fail(self, ticket: KernelTicket, error: Exception) -> None:
         """The first failure is the ticket's; what waits of it is dropped."""
