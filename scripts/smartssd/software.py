@@ -76,11 +76,12 @@ def doctor(setting: Setting) -> Step:
     """The verdict."""
     hillinfer = setting.repository / ".venv/bin/hillinfer"
     cold = ("--cold-dir", str(setting.cold_dir)) if setting.cold_dir else ()
+    xrt = () if "XILINX_XRT" in setting.machine.environ else ("env", "XILINX_XRT=/opt/xilinx/xrt")
     return Step(
         name="doctor",
         what="hillinfer doctor --device xrt:0",
         why="looks at all of this once more, from the program that will use it",
         found="run each time",
         done=None,
-        commands=((str(hillinfer), "doctor", "--device", "xrt:0", *cold),),
+        commands=((*xrt, str(hillinfer), "doctor", "--device", "xrt:0", *cold),),
     )
