@@ -134,8 +134,8 @@ def _geometry(heads, group, layers=2, dtype=torch.float32):
     return Geometry(layers, heads, group, DIM, dtype)
 
 
-def _engine(tmp_path, geometry, policy, *, hot="60%", sequences=1):
-    settings = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=tmp_path)
+def _engine(tmp_path, geometry, policy, *, hot="60%", sequences=1, storage="software"):
+    settings = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=tmp_path, device=storage)
     sizes = {"sequences": sequences, "max_tokens": 1 << 14, "device": torch.device("cpu")}
     return open_engine(geometry, policy, settings, **sizes)
 
@@ -261,12 +261,18 @@ def _run(tmp_path, geometry, policy, *, prompt=500, steps=40, chunk=None, sequen
 
 
 @pytest.mark.parametrize("supply", ["pivot", "csd"])
-def test_neither_chunks_nor_tiers_change_a_bit(tmp_path, supply):
+def test_neither_chunks_nor_tiers_nor_devices_change_a_bit(tmp_path, supply):
+    """The device "native" is the kernel's own C."""
     geometry = _geometry(4, 2)
     policy = HeteroCache(budget="60%", profile=_profile(4, 2), drift=0.9, supply=supply)
     runs = [
-        _run(tmp_path, geometry, policy, hot=hot, chunk=chunk)
-        for hot, chunk in [("60%", None), ("60%", 7), ("60%", 64), ("250%", None)]
+        _run(tmp_path, geometry, policy, hot=hot, chunk=chunk, storage=storage)
+        for hot, chunk, storage in [
+            ("60%", None, "software"),
+            ("60%", 7, "software"),
+            ("60%", 64, "native"),
+            ("250%", None, "software"),
+        ]
     ]
     for outs, sets, engine in runs:
         assert sets == runs[0][1]
