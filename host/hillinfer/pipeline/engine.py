@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from hillinfer.config import StoreSettings
@@ -16,9 +13,9 @@ from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.registry import open_device
 from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import Geometry
-from hillinfer.kv.row_attention import attend_rows
 from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.choosing import Chooser
+from hillinfer.pipeline.chosen import Chosen
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.evaluate import Evaluator
 from hillinfer.pipeline.heap import Heap
@@ -26,67 +23,14 @@ from hillinfer.pipeline.indexed import Indexed
 from hillinfer.pipeline.near_data import NearData
 from hillinfer.pipeline.prefill import attend_stream
 from hillinfer.pipeline.trace import Trace
-from hillinfer.policies.base import PerHead, SelectingPolicy
+from hillinfer.pipeline.work import Behind, Work
+from hillinfer.policies.base import SelectingPolicy
 from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import Ledger
 from hillinfer.store.token_stream import Selection, TokenStream, make_pieces
 
 _KEY_FORMAT = "int8"
-
-
-@dataclass
-class _Chosen:
-    """What a step attends to: ``rows`` is the union of the ``sets``, ``located`` its rows, the cold ones on their way.
-
-    length   tokens of the stream when it was chosen
-    """
-
-    length: int
-    sets: list[Positions]
-    rows: Positions
-    located: Selection
-
-
-@dataclass
-class _Work:
-    """A stream and what the engine remembers about it between steps.
-
-    fresh    a prompt was read since the last step: its last queries have yet to fill the hot pool
-    ahead    what the next step attends to, where it was foretold
-    behind   what was put off behind the last step
-    index    bytes of the stream's index that the ledger knows of
-    """
-
-    stream: TokenStream
-    fresh: bool = False
-    ahead: _Chosen | None = None
-    behind: Callable[[], None] | None = None
-    index: int = 0
-
-    def ready(self) -> TokenStream:
-        """The stream, once what was put off behind its last step is done."""
-        if self.behind is not None:
-            behind, self.behind = self.behind, None
-            behind()
-        return self.stream
-
-
-class _Behind:
-    """What was put off behind earlier steps, of all streams. Knows no engine: there is no cycle to keep one alive."""
-
-    def __init__(self) -> None:
-        self._works: list[_Work] = []
-
-    def put(self, work: _Work, todo: Callable[[], None]) -> None:
-        work.behind = todo
-        self._works.append(work)
-
-    def catch_up(self) -> None:
-        """Do all of it; called while something else is waited for."""
-        works, self._works = self._works, []
-        for work in works:
-            work.ready()
 
 
 class TieredEngine(Engine):
@@ -115,7 +59,7 @@ class TieredEngine(Engine):
         self.trace = Trace(enabled=settings.trace)
         self.ledger = Ledger()
         self._heap = Heap()
-        self._behind = _Behind()
+        self._behind = Behind()
         newest = settings.device_bytes
         self.capacity = Capacity(
             geometry,
@@ -133,7 +77,7 @@ class TieredEngine(Engine):
             self._chooser = self._open_chooser(device)
             pieces = make_pieces(geometry)
             self._works = {
-                stream: _Work(
+                stream: Work(
                     TokenStream(
                         stream,
                         geometry,
@@ -226,13 +170,13 @@ class TieredEngine(Engine):
         self._admit(work, query, keys, values, lse)
 
     def _admit(
-        self, work: _Work, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, lse: torch.Tensor
+        self, work: Work, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, lse: torch.Tensor
     ) -> None:
         with self.trace.span("store"):
             work.stream.append_chunk(keys, values)
         self._read(work, query, keys, lse)
 
-    def _read(self, work: _Work, query: torch.Tensor, keys: torch.Tensor, lse: torch.Tensor) -> None:
+    def _read(self, work: Work, query: torch.Tensor, keys: torch.Tensor, lse: torch.Tensor) -> None:
         """Let the chooser see tokens that were attended exactly."""
         self._chooser.read(work.stream.id, query, keys, lse)
         work.fresh = True
@@ -266,7 +210,9 @@ class TieredEngine(Engine):
             counted = not self._chooser.exact(stream.length)
             return self._exact(stream.id, query, keys, values, scaling, decoding=True, count=counted)
         own = self.geometry.pack_rows(keys, values)
-        out, lse = self._attend(stream, chosen, grouped, own, scaling)
+        scored = isinstance(self.policy, SelectingPolicy)  # then there is a better time to catch up: during the scoring
+        meanwhile = (lambda: None) if scored else self._behind.catch_up
+        out, lse = chosen.attend(stream, grouped, own, scaling, self.trace, meanwhile)
         located = chosen.located
         cold = len(located.cold)
         self.ledger.step(hot=len(located.hot), cold=cold, cold_bytes=cold * self.geometry.row_bytes)
@@ -286,7 +232,7 @@ class TieredEngine(Engine):
         with self.trace.span("foretell"):
             work.ahead = self._choose(work, grouped[:, :, 0], scaling)
 
-    def _choose(self, work: _Work, query: torch.Tensor, scaling: float) -> _Chosen | None:
+    def _choose(self, work: Work, query: torch.Tensor, scaling: float) -> Chosen | None:
         """What a query [H, G, d] attends to, its cold rows on their way; None: everything."""
         stream = work.stream
         if work.fresh:  # before the first step after a prompt its last queries fill the hit-rate table and the pool
@@ -297,41 +243,10 @@ class TieredEngine(Engine):
         sets = self._chooser.choose(stream, query, scaling)
         if sets is None:
             return None
-        rows = sets[0] if len(sets) == 1 else np.flatnonzero(_members(sets, stream.length).any(0))
         with self.trace.span("locate"):
-            return _Chosen(stream.length, sets, rows, stream.locate(rows))
+            return Chosen.of(stream, sets)
 
-    def _attend(
-        self, stream: TokenStream, chosen: _Chosen, query: torch.Tensor, own: torch.Tensor, scaling: float
-    ) -> tuple[torch.Tensor, PerHead]:
-        """Attention of a query [H, G, 1, d] to what each head selected and to its own row; cold rows last."""
-        located, count = chosen.located, len(chosen.rows)
-        stored = len(located.hot) + len(located.cold)
-        newest_ranks, cold = np.arange(stored, count), np.arange(len(located.cold))
-        attention = attend_rows(self.geometry, query, scaling, count + 1)
-        members = _members(chosen.sets, stream.length)[:, chosen.rows] if len(chosen.sets) > 1 else None
-
-        def add(rows: torch.Tensor, index: Positions, ranks: Positions) -> None:
-            if members is None:
-                attention.add(rows, index, ranks)
-                return
-            for head, member in enumerate(members):
-                mine = member[ranks]
-                attention.add(rows, index[mine], ranks[mine], head)
-
-        with self.trace.span("attend"):
-            attention.add(own, np.zeros(1, np.int64), np.array([count]))
-            add(stream.hot_pool.rows, located.hot, located.hot_ranks)
-            add(stream.device_tier.rows, located.newest, newest_ranks)
-        if not isinstance(self.policy, SelectingPolicy):  # no scoring to do it behind
-            self._behind.catch_up()
-        with self.trace.span("wait for cold rows"):
-            cold_rows = located.wait()
-        with self.trace.span("attend cold"):
-            add(cold_rows, cold, located.cold_ranks)
-            return attention.finish()
-
-    def _account(self, work: _Work) -> None:
+    def _account(self, work: Work) -> None:
         """Tell the ledger what the stream's index takes now."""
         nbytes = self._chooser.nbytes(work.stream.id)
         if nbytes != work.index:
@@ -347,16 +262,8 @@ class TieredEngine(Engine):
         return self.ledger
 
     def close(self) -> None:
-        self._behind, self._works = _Behind(), {}
+        self._behind, self._works = Behind(), {}
         self.csd.close()
-
-
-def _members(sets: list[Positions], tokens: int) -> npt.NDArray[np.bool_]:
-    """Which of ``tokens`` tokens are in each set, bool [sets, tokens]."""
-    members = np.zeros((len(sets), tokens), bool)
-    for member, positions in zip(members, sets, strict=True):
-        member[positions] = True
-    return members
 
 
 def _settle(trace: Trace, stream: TokenStream, selected: Positions, located: Selection) -> None:

@@ -1,0 +1,83 @@
+"""What one step of one stream attends to, and its attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from hillinfer.kv.row_attention import attend_rows
+from hillinfer.kv.selection import Positions
+from hillinfer.pipeline.trace import Trace
+from hillinfer.policies.base import PerHead
+from hillinfer.store.token_stream import Selection, TokenStream
+
+
+@dataclass
+class Chosen:
+    """``rows`` is the union of the ``sets``, ``located`` where they are, the cold ones on their way.
+
+    length   tokens of the stream when it was chosen
+    """
+
+    length: int
+    sets: list[Positions]
+    rows: Positions
+    located: Selection
+
+    @classmethod
+    def of(cls, stream: TokenStream, sets: list[Positions]) -> Chosen:
+        """The sets' rows, found; those in the cold pool only start to be read."""
+        rows = sets[0] if len(sets) == 1 else np.flatnonzero(_members(sets, stream.length).any(0))
+        return cls(stream.length, sets, rows, stream.locate(rows))
+
+    def attend(
+        self,
+        stream: TokenStream,
+        query: torch.Tensor,
+        own: torch.Tensor,
+        scaling: float,
+        trace: Trace,
+        meanwhile: Callable[[], None],
+    ) -> tuple[torch.Tensor, PerHead]:
+        """Attention of a query [H, G, 1, d] to what each head selected and to its own row; cold rows last.
+
+        meanwhile   called when only cold rows are waited for
+
+        Returns the output [H, G, 1, d] and the log-sum-exp float32 [H, G].
+        """
+        located, count = self.located, len(self.rows)
+        stored = len(located.hot) + len(located.cold)
+        newest_ranks, cold = np.arange(stored, count), np.arange(len(located.cold))
+        attention = attend_rows(stream.geometry, query, scaling, count + 1)
+        members = _members(self.sets, stream.length)[:, self.rows] if len(self.sets) > 1 else None
+
+        def add(rows: torch.Tensor, index: Positions, ranks: Positions) -> None:
+            if members is None:
+                attention.add(rows, index, ranks)
+                return
+            for head, member in enumerate(members):
+                mine = member[ranks]
+                attention.add(rows, index[mine], ranks[mine], head)
+
+        with trace.span("attend"):
+            attention.add(own, np.zeros(1, np.int64), np.array([count]))
+            add(stream.hot_pool.rows, located.hot, located.hot_ranks)
+            add(stream.device_tier.rows, located.newest, newest_ranks)
+        meanwhile()
+        with trace.span("wait for cold rows"):
+            cold_rows = located.wait()
+        with trace.span("attend cold"):
+            add(cold_rows, cold, located.cold_ranks)
+            return attention.finish()
+
+
+def _members(sets: list[Positions], tokens: int) -> npt.NDArray[np.bool_]:
+    """Which of ``tokens`` tokens are in each set, bool [sets, tokens]."""
+    members = np.zeros((len(sets), tokens), bool)
+    for member, positions in zip(members, sets, strict=True):
+        member[positions] = True
+    return members
