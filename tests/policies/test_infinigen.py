@@ -11,7 +11,7 @@ from tests.policies.stepwise import DIM, SCALING, SHAPES, compare, newest_first
 
 
 class _Oracle:
-    """Axes settle once per stream: at ``skew_tokens``, or at the first step that asks."""
+    """Axes settle once per stream, at the first step that asks, by the last queries before it."""
 
     def __init__(self, policy):
         self.policy = policy
@@ -24,7 +24,7 @@ class _Oracle:
         if layer < policy.dense_layers or allowed >= tokens:
             return None
         if (layer, id(seen)) not in self.axes:
-            self.axes[layer, id(seen)] = self._settle(seen.queries[layer].double()[:, :, : policy.skew_tokens])
+            self.axes[layer, id(seen)] = self._settle(seen.queries[layer].double()[:, :, -policy.skew_tokens :])
         logits = []
         for head, axes in enumerate(self.axes[layer, id(seen)]):
             for query in seen.query[layer][head].double():
@@ -56,7 +56,7 @@ def test_every_step_selects_like_the_oracle(tmp_path, shape, sequences):
     assert got == 10 * sequences
 
 
-def test_a_prompt_shorter_than_what_gives_the_axes(tmp_path):
+def test_a_prompt_shorter_than_the_queries_that_give_the_axes(tmp_path):
     policy = InfiniGen(budget=60, dense_layers=0, margin=1.5)
     assert compare(tmp_path, policy, _Oracle(policy), (2, 2), steps=10, whole=False, again=400) == 20
 

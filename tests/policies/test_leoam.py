@@ -51,11 +51,12 @@ def _oracle(policy):
             chunks = [
                 (start, min(start + size, stop))
                 for chunk, stop in chunks
-                if bounds[chunk, stop][0] >= surely
+                if bounds[chunk, stop][0] >= surely or stop == tokens
                 for start in (chunk, chunk + size)
                 if start < stop
             ]
-        taken = enough(chunks, {chunk: _bounds(keys, query, chunk)[0] for chunk in chunks})
+        upper = {chunk: _bounds(keys, query, chunk)[0] for chunk in chunks}
+        taken = enough(chunks, upper | {max(chunks): float("inf")})
         return [sorted(t for start, stop in taken for t in range(start, stop))]
 
     return expected

@@ -10,7 +10,7 @@ from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.choosing import WINDOW, Chooser
 from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.base import PerHead
-from hillinfer.policies.indexing import IndexingPolicy
+from hillinfer.policies.indexing import Index, IndexingPolicy
 from hillinfer.store.token_stream import TokenStream
 
 
@@ -20,7 +20,7 @@ class Indexed(Chooser):
     def __init__(
         self, policy: IndexingPolicy, geometry: Geometry, sequences: int, device: torch.device, trace: Trace
     ) -> None:
-        self._policy, self._trace = policy, trace
+        self._policy, self._trace, self._device = policy, trace, device
         self._indices = {
             Stream(layer, sequence): index
             for sequence in range(sequences)
@@ -45,18 +45,29 @@ class Indexed(Chooser):
             self._indices[stream].extend(keys, query)
 
     def choose(self, stream: TokenStream, query: torch.Tensor, scaling: float) -> list[Positions] | None:
+        index = self._settled(stream)
         with self._trace.span("select"):
-            return self._indices[stream.id].select(query.float(), scaling)
+            return index.select(query.float(), scaling)
 
     def recall(self, stream: TokenStream, scaling: float) -> list[list[Positions]]:
         window = self._window.pop(stream.id, None)
         recalled = []
+        index = self._settled(stream)
         for query in () if window is None else window.unbind(2):
-            sets = self._indices[stream.id].select(query, scaling)
+            sets = index.select(query, scaling)
             if sets is None:  # then a layer's others are too
                 break
             recalled.append(sets)
         return recalled
+
+    def _settled(self, stream: TokenStream) -> Index:
+        """The stream's index, ready to select."""
+        index = self._indices[stream.id]
+        if index.unsettled:
+            with self._trace.span("settle"):
+                unpack = stream.geometry.unpack_rows
+                index.settle(unpack(rows.to(self._device))[0] for rows in stream.pieces())
+        return index
 
     def nbytes(self, stream: Stream) -> int:
         return self._indices[stream].nbytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,6 +25,15 @@ class Index(ABC):
     @abstractmethod
     def extend(self, keys: torch.Tensor, query: torch.Tensor) -> None:
         """The next tokens: keys [H, n, d] as they are attended (after RoPE), and their queries [H, G, n, d]."""
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether it has to see every key once more before it can select: see ``settle``."""
+        return False
+
+    def settle(self, keys: Iterator[torch.Tensor]) -> None:
+        """All keys so far, [H, n, d] at a time in order of position; read back from their tiers, so seldom."""
+        raise NotImplementedError(f"{type(self).__name__} is always settled")
 
     @abstractmethod
     def select(self, query: torch.Tensor, scaling: float) -> list[Positions] | None:

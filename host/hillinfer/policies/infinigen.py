@@ -7,14 +7,17 @@ which gathers their products in few channels, and the fifth of them with the lar
 above the largest less 4 are counted; as many as the mean over heads, at most the budget, are attended per head. The
 first two layers are attended whole.
 
-Departures: skewing and channels come from the first ``skew_tokens`` queries of the context, not from another text, so
-that nothing is calibrated beforehand; they are applied after RoPE. Under grouped-query attention the axes are those of
-a group's queries together, and a key ranks by the least distance to the largest logit of any of them. A layer whose
-query is not foretold (the first one with an index) is looked up by its own.
+Departures: skewing and channels come from the last ``skew_tokens`` queries of the prompt, not from another text, so
+that nothing is calibrated beforehand; they are applied after RoPE, and stay for the context's life. Under
+grouped-query attention the axes are those of a group's queries together, and a key ranks by the least distance to the
+largest logit of any of them. A layer whose query is not foretold (the first one with an index) is looked up by its
+own.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,7 +37,7 @@ class InfiniGen(Budgeted, IndexingPolicy):
     """channels       share of the channels that foretold queries are held against
     margin         keys with a logit above the largest less this are counted, in nats
     dense_layers   so many first layers are attended whole
-    skew_tokens    queries of so many first tokens give the axes and the channels
+    skew_tokens    queries of so many last tokens of the prompt give the axes and the channels
     """
 
     name: ClassVar[str] = "infinigen"
@@ -68,47 +71,44 @@ class InfiniGen(Budgeted, IndexingPolicy):
 
 
 class _SkewedKeys(Index):
-    """A few channels of every key, once the axes are known; until then the keys and queries that give them."""
+    """A few channels of every key. Until the first selection only the last queries are kept, which will say which."""
 
     def __init__(self, policy: InfiniGen, geometry: Geometry, device: torch.device) -> None:
-        self._policy, self._geometry, self._device = policy, geometry, device
+        self._policy = policy
         width = max(1, int(policy.channels * geometry.head_dim))
         self._keys = GrowingTensor(geometry.kv_heads, width, geometry.dtype, device)
         self._axes: torch.Tensor | None = None  # [H, d, width]
-        self._waiting: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._queries: deque[torch.Tensor] = deque()  # [H, G, n, d] each
 
     def extend(self, keys: torch.Tensor, query: torch.Tensor) -> None:
         if self._axes is not None:
             self._keys.append(torch.matmul(keys.float(), self._axes))
             return
-        waited = sum(keys.shape[1] for keys, _ in self._waiting)
-        due = self._policy.skew_tokens - waited
-        self._waiting.append((keys[:, :due].clone(), query[:, :, :due].clone()))
-        if due <= keys.shape[1]:
-            self._skew()
-            self.extend(keys[:, due:], query[:, :, due:])
+        self._queries.append(query[:, :, -self._policy.skew_tokens :].clone())
+        surplus = sum(part.shape[2] for part in self._queries) - self._policy.skew_tokens
+        while surplus >= self._queries[0].shape[2]:
+            surplus -= self._queries.popleft().shape[2]
 
-    def _skew(self) -> None:
-        """Settle the axes from the queries that came so far, and take the keys over."""
-        queries = torch.cat([query for _, query in self._waiting], 2).float().flatten(1, 2)  # [H, G·n, d]
+    @property
+    def unsettled(self) -> bool:
+        return self._axes is None and bool(self._queries)
+
+    def settle(self, keys: Iterator[torch.Tensor]) -> None:
+        recent = torch.cat(list(self._queries), 2)[:, :, -self._policy.skew_tokens :]
+        queries = recent.float().flatten(1, 2)  # [H, G·n, d]
         moment = torch.matmul(queries.double().transpose(1, 2), queries.double())  # its axes are the queries' own
         axes = torch.linalg.eigh(moment)[1].float()
         weight = torch.matmul(queries, axes).abs().sum(1)  # [H, d]
-        kept = best(weight.cpu().numpy(), self._keys.width)
-        index = torch.from_numpy(kept).to(axes.device)
-        self._axes = axes.gather(2, index[:, None].expand(-1, axes.shape[1], -1)).contiguous()
-        keys, self._waiting = torch.cat([keys for keys, _ in self._waiting], 1), []
-        self._keys.append(torch.matmul(keys.float(), self._axes))
+        kept = torch.from_numpy(best(weight.cpu().numpy(), self._keys.width)).to(axes.device)
+        self._axes = axes.gather(2, kept[:, None].expand(-1, axes.shape[1], -1)).contiguous()
+        self._queries.clear()
+        for part in keys:
+            self._keys.append(torch.matmul(part.float(), self._axes))
 
     def select(self, query: torch.Tensor, scaling: float) -> list[Positions] | None:
-        if self._axes is None:
-            if not self._waiting:
-                return None
-            self._skew()
-            assert self._axes is not None
         tokens = len(self._keys)
         allowed = self._policy.attended(tokens)
-        if allowed >= tokens:
+        if self._axes is None or allowed >= tokens:
             return None
         skewed = torch.matmul(query * scaling, self._axes)
         logits = torch.matmul(skewed, self._keys.values.float().transpose(1, 2))  # [H, G, tokens]
@@ -118,5 +118,5 @@ class _SkewedKeys(Index):
 
     @property
     def nbytes(self) -> int:
-        waiting = sum(part.nbytes for pair in self._waiting for part in pair)
+        waiting = sum(part.nbytes for part in self._queries)
         return self._keys.nbytes + waiting + (0 if self._axes is None else self._axes.nbytes)

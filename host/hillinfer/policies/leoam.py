@@ -4,7 +4,8 @@ Source: LeoAM (arXiv 2506.20187), its importance-aware chunks and KV abstracts. 
 value of each key channel is kept (its abstract), from which follow bounds on its keys' logits: U = Σ max(q·min, q·max)
 and Λ = Σ min(q·min, q·max). Where the chunks with the highest Λ hold the budget, a chunk with U below theirs cannot
 matter: it is dropped, the others are halved, and so on ``rounds`` times. What is left is taken by U until it holds the
-budget. Where attention is less skewed, in the first layers, chunks are small, none is halved, and the budget is large.
+budget, the newest chunk always. Where attention is less skewed, in the first layers, chunks are small, none is halved,
+and the budget is large.
 
 Departures: "-like", because the paper leaves the aggregation over heads and the halving rule open. Bounds are summed
 over all query heads, so that one set serves them and a chunk is one contiguous read; what to halve is decided as above.
@@ -112,10 +113,11 @@ class _Abstracts(Index):
         bounds = self._bounds(0, None, weights)
         for halved in range(self._rounds):
             surely = bounds[self._enough(halved, place, bounds[:, 1], wanted), 1].min()
-            place = place[bounds[:, 0] >= surely]
+            place = place[(bounds[:, 0] >= surely) | (place == place[-1])]
             place = (2 * place[:, None] + np.arange(2)).ravel()
             place = place[place < len(self._levels[halved + 1])]  # the last chunk may be less than half full
             bounds = self._bounds(halved + 1, place, weights)
+        bounds[-1, 0] = np.inf  # the chunk that is filling, or was just filled
         taken = np.sort(place[self._enough(self._rounds, place, bounds[:, 0], wanted)])
         return spread(taken[None], self._chunk >> self._rounds, tokens)
 
