@@ -36,6 +36,8 @@ BAD_SETTINGS = [
     (["--prompt-file", "/nowhere/book.txt"], "DocumentError", "/nowhere/book.txt"),
     (["--trace", "/nowhere/trace.json"], "SettingError", "folder that exists"),
     (["--trace", "trace.json", "--policy", "full"], "SettingError", "has none"),
+    (["--device", "native", "--policy", "full"], "SettingError", "has none"),
+    (["--device", "xrt:0", "--policy", "streaming-llm"], "SettingError", "has none"),
     (["--colour", "red"], "UsageError", "--colour"),
 ]
 

@@ -309,8 +309,12 @@ def generate_command(
     given |= {"reduce": reduce and reduce.value, "scope": scope and scope.value}
     load_file(policy_file)
     chosen = choose(policy, budget, settings, given)
-    if chosen is not None and not chosen.drops:  # those that drop tokens open no device
+    if chosen is not None and not chosen.drops:
         check_devices(store)
+    elif device != "software":
+        raise SettingError(
+            f"--device {device} scores a cold pool, and --policy {policy} has none: leave one of them out"
+        )
     document = None if prompt_file is None else documents.read_prompt_file(prompt_file)
 
     show = not as_json
