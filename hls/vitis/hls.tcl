@@ -36,5 +36,6 @@ create_clock -period $period -name default
 if {"csim" in $steps} { csim_design -argv $stimuli }
 if {"csynth" in $steps} { csynth_design }
 if {"cosim" in $steps} { cosim_design -rtl verilog -argv $stimuli }
+# Vitis calls a kernel 1.0, which says version 1 of the ABI; for another it takes -version (decision 25).
 if {"export" in $steps} { export_design -format xo -output $xo }
 exit

@@ -15,6 +15,7 @@ from hillinfer.csd.xclbin.checks import (
     check_provenance,
     check_shell,
     find_scorer,
+    fit_image,
 )
 from hillinfer.csd.xclbin.image import Image, read_image
 
@@ -25,5 +26,6 @@ __all__ = [
     "check_provenance",
     "check_shell",
     "find_scorer",
+    "fit_image",
     "read_image",
 ]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hillinfer.csd.abi import numbers
 from hillinfer.csd.kernel.board import Port
-from hillinfer.csd.xclbin.image import ComputeUnit, Image, Memory
+from hillinfer.csd.xclbin.image import ComputeUnit, Image, Memory, read_image
 from hillinfer.csd.xclbin.metadata import Argument, Kernel
 from hillinfer.errors import DeviceError
 
@@ -41,6 +41,14 @@ class Scorer:
     memories: tuple[Memory, ...]
     units: int
     """How many compute units of the kernel the image has."""
+
+
+def fit_image(path: Path, emulation: str | None) -> tuple[Image, Scorer]:
+    """Read an image and hold it against everything but a card's shell. emulation: $XCL_EMULATION_MODE."""
+    image = read_image(path)
+    check_mode(image, emulation)
+    check_provenance(image)
+    return image, find_scorer(image)
 
 
 def find_scorer(image: Image) -> Scorer:

@@ -12,7 +12,7 @@ from hillinfer.csd.boards.xrt.board import XrtBoard
 from hillinfer.csd.boards.xrt.thread import CardThread
 from hillinfer.csd.images import find_image
 from hillinfer.csd.kernel.board import Port
-from hillinfer.csd.xclbin import Image, Scorer, check_mode, check_provenance, check_shell, find_scorer, read_image
+from hillinfer.csd.xclbin import Image, Scorer, check_shell, fit_image
 from hillinfer.csd.xclbin.checks import KERNEL
 from hillinfer.errors import DeviceError, SettingError
 
@@ -49,10 +49,7 @@ def open_board(name: str, xclbin: Path | None = None) -> XrtBoard:
 
 def examine_image(xclbin: Path | None) -> tuple[Image, Scorer]:
     """The image, and the compute unit in it; no card is asked. DeviceError for one that is missing or unfit."""
-    image = read_image(find_image(xclbin))
-    check_mode(image, os.environ.get("XCL_EMULATION_MODE"))
-    check_provenance(image)
-    return image, find_scorer(image)
+    return fit_image(find_image(xclbin), os.environ.get("XCL_EMULATION_MODE"))
 
 
 def _open(binding: Binding, which: str) -> Any:
