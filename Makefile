@@ -34,8 +34,12 @@ bench: setup  ## quality and speed beside the stock cache (20 minutes); JSON in 
 	@.venv/bin/hillinfer bench decode
 	@.venv/bin/hillinfer bench decode --tokens 4224 --steps 128 --output build/reports/locality.json
 
-bench-policies: setup  ## all policies at equal budgets (40 minutes); table, plot and JSON in build/reports
-	@.venv/bin/hillinfer bench policies
+bench-policies: setup build/reports/head-profile.json  ## all policies at equal budgets (40 minutes); table, plot and JSON in build/reports
+	@.venv/bin/hillinfer bench policies --profile build/reports/head-profile.json
+
+build/reports/head-profile.json: | setup  # what HeteroCache goes by
+	@mkdir -p $(@D)
+	@.venv/bin/hillinfer profile --output $@ --picture $(@:.json=.svg)
 
 include hardware.mk
 
