@@ -87,6 +87,7 @@ def make(folder: Path, settings: Settings) -> dict[str, str]:
     (folder / "xrt/lib").symlink_to(library_folder())
     (folder / "xrt/version.json").write_text('{"BUILD_VERSION": "2.13.466"}', encoding="utf-8")  # PYNQ reads it
     (folder / "run").mkdir()
+    (folder / "tmp").mkdir()
     (folder / "xrt.ini").write_text(_INI.format(packet=_PACKET, pad="x" * (_PACKET + (16 << 10))), encoding="utf-8")
     (folder / "emconfig.json").write_text(_emconfig(settings), encoding="utf-8")
     device = folder / "device.sh"
@@ -100,6 +101,7 @@ def make(folder: Path, settings: Settings) -> dict[str, str]:
         "EMCONFIG_PATH": str(folder),
         "SDACCEL_EM_RUN_DIR": str(folder / "run"),
         "USER": folder.name,
+        "TMPDIR": str(folder / "tmp"),  # what a command leaves there goes as well
         "HILLINFER_XCLBIN": str(folder / "qk_score.hw_emu.xclbin"),
         "HW_EMU_DEVICE": str(device),
         "HW_EMU_KERNEL": settings.kernel,
