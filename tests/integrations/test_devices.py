@@ -22,8 +22,8 @@ NEW = 8
 @pytest.fixture(scope="module")
 def prompt():
     """A batch of two: sequences of different lengths on one device."""
-    model, ids = tiny(), random_ids(600, batch=2, seed=3)
-    mask = torch.ones(2, 600, dtype=torch.long)
+    model, ids = tiny(), random_ids(1300, batch=2, seed=3)  # more than a stretch of 1,024 tokens: a part for each board
+    mask = torch.ones(2, 1300, dtype=torch.long)
     ids[1, :150] = 0
     mask[1, :150] = 0
     return model, ids, mask
