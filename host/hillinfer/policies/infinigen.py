@@ -48,7 +48,7 @@ class InfiniGen(Budgeted, IndexingPolicy):
     channels: float = 0.2
     margin: float = 4.0
     dense_layers: int = 2
-    skew_tokens: int = 512
+    skew_tokens: int = 64
 
     def __post_init__(self) -> None:
         if not 0 < self.channels <= 1:
