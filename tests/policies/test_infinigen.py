@@ -57,7 +57,7 @@ def test_every_step_selects_like_the_oracle(tmp_path, shape, sequences):
 
 
 def test_a_prompt_shorter_than_the_queries_that_give_the_axes(tmp_path):
-    policy = InfiniGen(budget=60, dense_layers=0, margin=1.5)
+    policy = InfiniGen(budget=60, dense_layers=0, margin=1.5, skew_tokens=512)
     assert compare(tmp_path, policy, _Oracle(policy), (2, 2), steps=10, whole=False, again=400) == 20
 
 
