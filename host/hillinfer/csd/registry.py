@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 from hillinfer.config import StoreSettings, default_cold_dir
@@ -66,12 +67,14 @@ def check_devices(settings: StoreSettings) -> None:
             from hillinfer.csd.boards import pynq_card
 
             pynq_card.check_version()
-            find_image(settings.xclbin)
         elif name.kind == "xrt":
-            from hillinfer.csd.boards.xrt import binding, opening
+            from hillinfer.csd.boards.xrt import binding
 
             binding.load_binding()
-            opening.examine_image(settings.xclbin)
+        if name.card:
+            from hillinfer.csd.xclbin import fit_image
+
+            fit_image(find_image(settings.xclbin), os.environ.get("XCL_EMULATION_MODE"))
 
 
 def open_board(name: DeviceName, xclbin: Path | None = None) -> Board:

@@ -12,7 +12,7 @@ from hillinfer.csd.boards.xrt.board import XrtBoard
 from hillinfer.csd.boards.xrt.thread import CardThread
 from hillinfer.csd.images import find_image
 from hillinfer.csd.kernel.board import Port
-from hillinfer.csd.xclbin import Image, Scorer, check_shell, fit_image
+from hillinfer.csd.xclbin import Image, check_shell, fit_image
 from hillinfer.csd.xclbin.checks import KERNEL
 from hillinfer.errors import DeviceError, SettingError
 
@@ -29,8 +29,8 @@ def open_board(name: str, xclbin: Path | None = None) -> XrtBoard:
     DeviceError for a wrong image, another shell, a card that is in use, dead, or not there.
     """
     binding = load_binding()
-    image, scorer = examine_image(xclbin)
     mode = os.environ.get("XCL_EMULATION_MODE")
+    image, scorer = fit_image(find_image(xclbin), mode)
     which = name.removeprefix("xrt:")
     thread = CardThread(name, _seconds(image.mode))
     try:
@@ -45,11 +45,6 @@ def open_board(name: str, xclbin: Path | None = None) -> XrtBoard:
     except BaseException:
         thread.stop()
         raise
-
-
-def examine_image(xclbin: Path | None) -> tuple[Image, Scorer]:
-    """The image, and the compute unit in it; no card is asked. DeviceError for one that is missing or unfit."""
-    return fit_image(find_image(xclbin), os.environ.get("XCL_EMULATION_MODE"))
 
 
 def _open(binding: Binding, which: str) -> Any:
