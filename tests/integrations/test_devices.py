@@ -95,3 +95,13 @@ def test_too_little_memory_is_told_before_anything_is_computed(prompt, tmp_path,
     with pytest.raises(DeviceFull, match=r"native has 0.1 MB of memory .* shorten the document"):
         cache.expect(100_000)
     cache.close()
+
+
+def test_streamed_keys_are_scanned_at_full_precision_and_reported_so(prompt, tmp_path):
+    _, ids, mask = prompt
+    wide = tiny(head_dim=64), ids, mask  # heads that fill a beat of INT8, and two of FP16
+    scanned = {
+        keys: _generate(wide, tmp_path, device="native", device_keys=keys)[1].device_scan_bytes
+        for keys in ("resident", "stream")
+    }
+    assert scanned["stream"] == 2 * scanned["resident"] > 0

@@ -205,7 +205,7 @@ class HillInferCache(Cache):
             ledger.hot_hit_rate,
             ledger.moved_fraction,
             ledger.cold_read_bytes,
-            ledger.device_scored * self._geometry.score_key_bytes,
+            ledger.device_scored * counters.scan_bytes // max(1, counters.scanned_tokens),  # less what seeded the pool
             ledger.dropped_tokens,
             self._store.device if csd is not None else None,
             counters.launches,

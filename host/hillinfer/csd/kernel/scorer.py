@@ -54,7 +54,7 @@ class KernelSettings:
     depth: int = 64
     piece_bytes: int = PIECE_BYTES
     ring: int = RING
-    split: str = "layer"
+    split: str = "tokens"
 
     def __post_init__(self) -> None:
         if self.keys not in DEVICE_KEYS:
