@@ -12,6 +12,7 @@ from transformers import DynamicCache
 
 from hillinfer.errors import DocumentError, SettingError
 from hillinfer.generation import cache_keyword, generate
+from hillinfer.integrations.transformers import CacheStats
 from hillinfer.policies import create
 from hillinfer.report import TierBytes, Tiers
 from tests.tiny import CASES, HEAD_DIM, random_ids, tiny, tiny_tokenizer
@@ -190,20 +191,8 @@ class RecordingCache(DynamicCache):
     def expect(self, total: int) -> None:
         self.calls.append(f"expect {total} with {self.get_seq_length()} cached")
 
-    def stats(self) -> SimpleNamespace:
-        tiers = Tiers(hot=TierBytes(1, 2))
-        return SimpleNamespace(
-            tiers=tiers,
-            hot_hit_rate=0.5,
-            moved_fraction=0.25,
-            cold_read_bytes=7,
-            device_scan_bytes=8,
-            dropped_tokens=0.0,
-            device="software",
-            device_launches=3,
-            device_seconds=0.5,
-            device_fallback=None,
-        )
+    def stats(self) -> CacheStats:
+        return CacheStats(Tiers(hot=TierBytes(1, 2)), 0.5, 0.25, 7, 8, 0.0, "software", 3, 0.5)
 
     def __enter__(self) -> RecordingCache:
         return self

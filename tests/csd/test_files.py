@@ -156,9 +156,10 @@ def test_a_disk_that_fills_up_midway_is_one_clear_error(tmp_path):
 
 
 _HOLD = """
-    import sys, time
+    import signal, sys, time
     from pathlib import Path
     sys.path.insert(0, sys.argv[2])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever runs the tests behind a shell ignores
     from tests.csd.conftest import Filled, open_software
     from hillinfer.csd.contract import Stream
     filled = Filled(open_software(Path(sys.argv[1])))
