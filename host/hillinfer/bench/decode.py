@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from hillinfer.bench.divergence import divergence, share_right
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.generation import cache_keyword
 from hillinfer.integrations.transformers import CacheStats, HillInferCache
@@ -133,8 +134,8 @@ def _cache(model: PreTrainedModel, case: Case, cold_dir: Path | None) -> Any:
 
 
 def _row(label: str, runs: list[tuple[_Run, torch.Tensor]]) -> Row:
-    divergences = [float((ref.exp() * (ref - run.logprobs)).sum(-1).mean()) for run, ref in runs]
-    same = [float((run.logprobs.argmax(-1) == ref.argmax(-1)).float().mean()) for run, ref in runs]
+    divergences = [divergence(ref, run.logprobs) for run, ref in runs]
+    same = [share_right(run.logprobs, ref.argmax(-1)) for run, ref in runs]
     seconds = [second for run, _ in runs for second in run.step_seconds]
     stats = [run.stats for run, _ in runs if run.stats is not None]
     tokens = len(seconds) / len(runs)

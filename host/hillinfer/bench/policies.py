@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
+from hillinfer.bench.divergence import divergence, share_right
 from hillinfer.bench.passkey import Passkey
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.errors import HillInferError
@@ -119,7 +120,7 @@ class Comparison:
         for passkey in task.passkeys:
             what = f"passkey at depth {passkey.depth:g}"
             for digits, each in zip(found, self._decode_all(rows, passkey.tokens, passkey.answer, what), strict=True):
-                digits.extend(_share_right(run.logprobs, answer) for run, _, answer in each)
+                digits.extend(share_right(run.logprobs, answer) for run, _, answer in each)
         for row, runs, digits in zip(rows, texts, found, strict=True):
             if runs:
                 _fill(row, runs)
@@ -183,11 +184,9 @@ class Comparison:
 
 def _fill(row: Row, runs: list[tuple[_Decoded, _Decoded, torch.Tensor]]) -> None:
     """Means over all texts, but for times: the median of all steps."""
-    row.kl = statistics.mean(
-        float((full.logprobs.exp() * (full.logprobs - run.logprobs)).sum(-1).mean()) for run, full, _ in runs
-    )
+    row.kl = statistics.mean(divergence(full.logprobs, run.logprobs) for run, full, _ in runs)
     row.nll_delta = statistics.mean(_nll(run.logprobs, said) - _nll(full.logprobs, said) for run, full, said in runs)
-    row.agreement = statistics.mean(_share_right(run.logprobs, full.logprobs.argmax(-1)) for run, full, _ in runs)
+    row.agreement = statistics.mean(share_right(run.logprobs, full.logprobs.argmax(-1)) for run, full, _ in runs)
     row.ms_per_token = statistics.median(second for run, _, _ in runs for second in run.step_seconds) * 1e3
     row.device_bytes = max(run.tiers.device.bytes for run, _, _ in runs)
     row.hot_bytes = max(run.tiers.hot.bytes for run, _, _ in runs)
@@ -196,10 +195,6 @@ def _fill(row: Row, runs: list[tuple[_Decoded, _Decoded, torch.Tensor]]) -> None
 
 def _nll(logprobs: torch.Tensor, said: torch.Tensor) -> float:
     return -float(logprobs.gather(1, said[:, None]).mean())
-
-
-def _share_right(logprobs: torch.Tensor, expected: torch.Tensor) -> float:
-    return float((logprobs.argmax(-1) == expected).float().mean())
 
 
 def check_names(wanted: str) -> list[str]:

@@ -57,6 +57,10 @@ class Geometry:
         """Bytes of the whole KV cache of ``tokens`` tokens in each of ``sequences`` sequences, all layers."""
         return self.layers * sequences * tokens * self.row_bytes
 
+    def group_heads(self, query: torch.Tensor) -> torch.Tensor:
+        """A query [H·G, …] of a model by KV head: [H, G, …], a view where it can be one."""
+        return query.reshape(self.kv_heads, self.group, *query.shape[1:])
+
     def pack_rows(self, keys: torch.Tensor, values: torch.Tensor, before: int = 0) -> torch.Tensor:
         """Rows [before + n, row_stride] of keys and values [H, n, d]; the first ``before`` are left free."""
         tokens = keys.shape[1]

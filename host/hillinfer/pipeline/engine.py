@@ -140,7 +140,7 @@ class TieredEngine(Engine):
         """``count``: the chooser was asked, and said everything; so the ledger counts the rows as selected."""
         work = self._works[stream_id]
         stream, work.ahead = work.ready(), None
-        grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
+        grouped = self.geometry.group_heads(query)
         out, lse = attend_stream(self.geometry, stream, grouped, keys, values, scaling, count=count)
         if decoding:
             with self.trace.span("store"):
@@ -194,7 +194,7 @@ class TieredEngine(Engine):
     ) -> torch.Tensor:
         work = self._works[Stream(layer, sequence)]
         stream, ahead = work.ready(), work.ahead
-        grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
+        grouped = self.geometry.group_heads(query)
         if layer == 0:
             self._tidy()
         chosen = None
@@ -228,7 +228,7 @@ class TieredEngine(Engine):
         work = self._works[Stream(layer, sequence)]
         if self._chooser.exact(work.ready().length):
             return
-        grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
+        grouped = self.geometry.group_heads(query)
         with self.trace.span("foretell"):
             work.ahead = self._choose(work, grouped[:, :, 0], scaling)
 

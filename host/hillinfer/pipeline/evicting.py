@@ -90,7 +90,7 @@ class EvictingEngine(Engine):
         """Every row stays until the prompt is over, whatever the size of its chunks."""
         work = self._works[Stream(layer, sequence)]
         work.rows.order()
-        grouped = self._grouped(query)
+        grouped = self.geometry.group_heads(query)
         with self.trace.span("attend"):
             parts = self._attend_kept(work.rows, grouped, scaling)
             out, lse = merge([*parts, attend(grouped, keys, values, scaling, causal=True)])
@@ -131,7 +131,7 @@ class EvictingEngine(Engine):
         if self.witness is not None:
             self.witness(layer, sequence, _positions(rows.held))
         rows.append(keys, values)
-        grouped, held = self._grouped(query), rows.held
+        grouped, held = self.geometry.group_heads(query), rows.held
         with self.trace.span("attend"):
             weights = None
             if work.evictor.weighs:
@@ -144,9 +144,6 @@ class EvictingEngine(Engine):
                 self._evict(work, held, self._budget(layer, sequence, rows.tokens))
         self._account(work)
         return out.flatten(0, 1)
-
-    def _grouped(self, query: torch.Tensor) -> torch.Tensor:
-        return query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
 
     def _attend_kept(self, rows: KeptRows, query: torch.Tensor, scaling: float) -> list[Partial]:
         """Attention of a query [H, G, T, d] to all rows kept, piece by piece; heads apart where they keep unequally."""

@@ -146,7 +146,7 @@ class HeteroEngine(Engine):
         *,
         decoding: bool = False,  # this engine decodes by itself
     ) -> torch.Tensor:
-        grouped = self._grouped(query)
+        grouped = self.geometry.group_heads(query)
         with self.trace.span("attend"):
             stream = self._works[Stream(layer, sequence)].stream
             out, lse = attend_stream(self.geometry, stream, grouped, keys, values, scaling)
@@ -187,7 +187,7 @@ class HeteroEngine(Engine):
             return self.exact(layer, sequence, query, keys, values, scaling)
         if work.kept is None:
             work.kept = self._keep(layer, work, scaling)
-        kept, grouped = work.kept, self._grouped(query)
+        kept, grouped = work.kept, self.geometry.group_heads(query)
         refill, work.refill = work.refill, None
         if refill is not None:
             with self.trace.span("refill"):
@@ -210,9 +210,6 @@ class HeteroEngine(Engine):
             self._refiller.abandon(work.refill)
         work.refill = work.kept = None
         self._account(work)
-
-    def _grouped(self, query: torch.Tensor) -> torch.Tensor:
-        return query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
 
     def _keep(self, layer: int, work: _Work, scaling: float) -> KeptHeads:
         """The prompt is over: bring to the device what the heads keep of it."""

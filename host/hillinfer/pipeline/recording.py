@@ -96,7 +96,7 @@ class RecordingEngine(Engine):
         decoding: bool = False,
     ) -> torch.Tensor:
         record = self._records[Stream(layer, sequence)]
-        grouped = query.reshape(self.geometry.kv_heads, self.geometry.group, *query.shape[1:])
+        grouped = self.geometry.group_heads(query)
         parts = [attend(grouped, keys, values, scaling, causal=True)]
         if record.tokens:
             parts.append(attend(grouped, *record.rows(0, record.tokens), scaling))

@@ -52,7 +52,7 @@ class WatchingEngine(RecordingEngine):
     ) -> torch.Tensor:
         prompt, _ = self._records[Stream(layer, sequence)].rows(0, self._prompt.get(layer, 0))
         last = self._last_query.pop(layer, None)
-        now = query.reshape(self.geometry.kv_heads, self.geometry.group, -1)
+        now = self.geometry.group_heads(query)[:, :, 0]
         for each in (last, now):
             if each is not None and prompt.shape[1]:
                 self.policy.on_rows(layer, softmax_rows(each, prompt, scaling))
