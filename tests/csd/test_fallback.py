@@ -57,6 +57,16 @@ def test_every_score_is_the_same_whenever_it_dies(tmp_path, caplog, left, keys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_is_never_scored_is_not_cast_either(tmp_path):
+    with filled(tmp_path, Failing(0)) as twins:
+        unscored = Stream(1, 0)
+        twins.device.append(unscored, 0, np.zeros((128, GEOMETRY.row_bytes), np.uint8), None)
+        twins.check(A, twins.query(), RUNS)
+        assert twins.device.counters.scoring_bytes == 2 * 64 * 60 * GEOMETRY.score_key_bytes
+        with pytest.raises(DeviceError, match="without scoring keys"):
+            twins.device.submit(unscored, twins.query(), [Run(0, 128)])
+
+
 def test_nothing_is_written_twice(tmp_path):
     with filled(tmp_path, Failing(0)) as twins:
         stored = twins.device.counters.stored_bytes

@@ -3,7 +3,8 @@
 A device owns the cold pool: it keeps every row it is given for as long as it lives, scores keys where they are, and
 reads rows back. The life of a token on it:
 
-    append(stream, first, rows, keys)   once, in whole tiles, in order; returns before the bytes are on the medium
+    append(stream, first, rows, keys)   once, in whole tiles, in order; returns before the bytes are on the medium; keys
+                                        with all tokens of a stream, or with none of one that is never scored
     submit(stream, query, runs)         any number of times: Score Blocks of the tokens in ``runs`` stream back
     read(stream, positions, out)        any number of times: full-precision rows, each one checked
     close()                             everything is gone, from memory and from the medium
@@ -149,23 +150,27 @@ class Device(ABC):
         """What it did, still counting."""
 
     @abstractmethod
-    def check_room(self, tokens: int, sequences: int) -> None:
+    def check_room(self, tokens: int, sequences: int, *, scored: bool = True) -> None:
         """ColdPoolFull unless ``tokens`` tokens in each of ``sequences`` sequences will fit, all layers together.
 
         DeviceFull where the cold folder has the room but the device's own memory has not.
+
+        scored   whether they come with scoring keys
         """
 
     @abstractmethod
-    def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
+    def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys | None) -> None:
         """Keep rows uint8 [n, row_bytes] of the tokens first…first + n − 1, and their scoring keys.
 
         n and first are multiples of 64, and first is the number of tokens the stream holds. The arrays may be
         reused after the call. Blocks while too much is still unwritten (back-pressure).
+
+        keys   None: this stream is never scored. DeviceError unless all of its tokens come with keys, or none.
         """
 
     @abstractmethod
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
-        """Score the tokens of ``runs`` against a query; all of them have been appended."""
+        """Score the tokens of ``runs`` against a query; all of them have been appended, with keys."""
 
     @abstractmethod
     def read(self, stream: Stream, positions: npt.NDArray[np.int64], out: Rows) -> ReadTicket:

@@ -27,6 +27,7 @@ class TwoPartDevice(Device):
 
     def __init__(self, rows: ColdRows, scorer: Scorer) -> None:
         self.rows, self.scorer = rows, scorer
+        self._unscored: set[Stream] = set()
         self._calls = threading.Lock()
         self._close = weakref.finalize(self, _close, rows, scorer)
 
@@ -38,21 +39,31 @@ class TwoPartDevice(Device):
     def counters(self) -> Counters:
         return self.scorer.counters
 
-    def check_room(self, tokens: int, sequences: int) -> None:
+    def check_room(self, tokens: int, sequences: int, *, scored: bool = True) -> None:
         self._check_open()
         need = self.rows.geometry.kv_bytes(tokens, sequences) - self.counters.stored_bytes
-        files.check_room(self.rows.folder, need + self.scorer.check_room(tokens, sequences))
+        copy = self.scorer.check_room(tokens, sequences) if scored else 0
+        files.check_room(self.rows.folder, need + copy)
 
-    def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
+    def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys | None) -> None:
         with self._calls:
             self._check_open()
+            if self.rows.length(stream) and (stream in self._unscored) != (keys is None):
+                raise DeviceError(f"layer {stream.layer}: scoring keys come with all tokens of a stream, or with none")
             self.rows.append(stream, first, rows)
             self.counters.stored_bytes += rows.size
-            self.scorer.append(stream, first, rows, keys)
+            if keys is None:
+                self._unscored.add(stream)
+            else:
+                self.scorer.append(stream, first, rows, keys)
 
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
         with self._calls:
             self._check_open()
+            if stream in self._unscored:
+                raise DeviceError(
+                    f"layer {stream.layer}: nothing to score, the stream's tokens came without scoring keys"
+                )
             held = self.rows.length(stream)
             for run in runs:
                 if run.first % TILE or run.tokens % TILE or not 0 < run.tokens <= held - run.first or run.first < 0:

@@ -43,6 +43,7 @@ class FallbackScorer(Scorer):
         self._scorer, self._rows, self._record, self._key_format = scorer, rows, record, key_format
         self.capabilities, self.counters = scorer.capabilities, scorer.counters
         self._software: SoftwareScorer | None = None
+        self._scored: set[Stream] = set()  # the cold pool has streams without scoring keys as well
         self._falling = threading.RLock()
         self._closed = False
 
@@ -55,6 +56,7 @@ class FallbackScorer(Scorer):
         return self._fallen().check_room(tokens, sequences)
 
     def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
+        self._scored.add(stream)
         if self._software is None:
             try:
                 self._scorer.append(stream, first, rows, keys)
@@ -116,7 +118,7 @@ class FallbackScorer(Scorer):
                 counters=self.counters,
             )
             try:
-                for stream in rows.streams():
+                for stream in self._scored.intersection(rows.streams()):
                     self._adopt(software, stream)
             except BaseException:
                 software.close()

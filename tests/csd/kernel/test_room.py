@@ -58,6 +58,16 @@ def test_keys_that_do_not_fit_are_told_before_anything_is_lost(tmp_path, p2p, ke
         twins.check(A, twins.query(), [Run(0, 640)])  # nothing was lost
 
 
+def test_rows_that_are_never_scored_need_no_room_on_the_board(tmp_path):
+    board = NativeBoard(memory_bytes=3 << 20)
+    with contextlib.closing(open_kernel(tmp_path, board, depth=2)) as device:
+        with pytest.raises(DeviceFull):
+            device.check_room(100_000, 2)
+        device.check_room(100_000, 2, scored=False)
+        with pytest.raises(ColdPoolFull):
+            device.check_room(1 << 40, 1, scored=False)
+
+
 def test_auto_streams_where_the_board_has_p2p(tmp_path):
     board = NativeBoard(memory_bytes=3 << 20, p2p=True)
     with contextlib.closing(Twins(tmp_path, open_kernel(tmp_path, board, depth=2, ring=2))) as twins:
