@@ -184,12 +184,13 @@ def generate_command(
         ),
     ] = None,
     hot_bytes: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="DRAM for the hot pool: bytes (512MiB) or a share of the KV cache; more means fewer reads.",
+            show_default="20%",
             rich_help_panel=_TIERS,
         ),
-    ] = "20%",
+    ] = None,
     device_bytes: Annotated[
         str | None,
         typer.Option(
@@ -287,7 +288,7 @@ def generate_command(
     """
     # Everything that can be wrong with the settings is found before a model is loaded, which takes a while.
     store = StoreSettings(
-        hot_bytes=_budget("--hot-bytes", hot_bytes),
+        hot_bytes=_budget("--hot-bytes", "20%" if hot_bytes is None else hot_bytes),
         device_bytes=None if device_bytes is None else _budget("--device-bytes", device_bytes),
         cold_dir=cold_dir,
         device=device,
@@ -311,10 +312,8 @@ def generate_command(
     chosen = choose(policy, budget, settings, given)
     if chosen is not None and not chosen.drops:
         check_devices(store)
-    elif device != "software":
-        raise SettingError(
-            f"--device {device} scores a cold pool, and --policy {policy} has none: leave one of them out"
-        )
+    else:
+        _check_no_tiers(policy, device, {"--hot-bytes": hot_bytes, "--device-bytes": device_bytes})
     document = None if prompt_file is None else documents.read_prompt_file(prompt_file)
 
     show = not as_json
@@ -375,6 +374,16 @@ def _check_places(policy: str, trace: Path | None, cold_dir: Path | None) -> Non
             raise SettingError(f"--trace {trace}: name a file in a folder that exists")
     if cold_dir is not None and policy != FULL and not cold_dir.is_dir():
         raise ColdPoolError(f"the cold folder {cold_dir} does not exist: create it, or name another with --cold-dir")
+
+
+def _check_no_tiers(policy: str, device: str, budgets: dict[str, str | None]) -> None:
+    """Raise for what only a policy with tiers heeds, rather than ignore it."""
+    if device != "software":
+        raise SettingError(
+            f"--device {device} scores a cold pool, and --policy {policy} has none: leave one of them out"
+        )
+    for option in (option for option, given in budgets.items() if given is not None):
+        raise SettingError(f"{option} is a budget of the tiers, and --policy {policy} has none: leave one of them out")
 
 
 def _load(model: str | None, dtype: Dtype, show: bool) -> LoadedModel:

@@ -18,7 +18,10 @@ from hillinfer.errors import DeviceError, DeviceFull
 
 VERSION = "3.0.1"
 
-_FIX = f'in an environment of its own: pip install "pynq=={VERSION}" "numpy<2" "pycparser<2.23" "setuptools<70"'
+_FIX = (
+    f'in an environment of its own: pip install "pynq=={VERSION}" "numpy<2" "pycparser<2.23" "setuptools<70" '
+    "(bash scripts/setup-pynq makes one of a checkout)"
+)
 _STEP_MS = 100  # how long XRT is asked to wait at once; it returns earlier when a launch is done
 _cards: dict[int, PynqCard] = {}
 _opening = threading.Lock()
