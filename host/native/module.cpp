@@ -10,10 +10,10 @@
 #include <array>
 
 #include "attention.h"
+#include "bind_rows.h"
 #include "crc32c.h"
 #include "keys.h"
 #include "placement.h"
-#include "row_reader.h"
 #include "scan.h"
 #include "select.h"
 #include "variant.h"
@@ -188,37 +188,6 @@ static bool merge(Launch& launch, Out<int16_t, 1> scores) {
     return true;
 }
 
-static std::shared_ptr<RowRead> start_read(RowReader& reader, int fd, int64_t base, int64_t row_bytes,
-                                           int64_t alignment, bool direct, In<int64_t, 1> positions) {
-    nb::gil_scoped_release released;
-    return reader.start({fd, base, row_bytes, alignment, direct},
-                        {positions.data(), positions.data() + positions.shape(0)});
-}
-
-// (what is wrong with a request or "", positions whose checksum is wrong)
-static nb::tuple finish_read(RowReader& reader, RowRead& read, Out<uint8_t, 2> out, In<uint32_t, 1> sums) {
-    check(out.shape(0) == read.positions.size() && int64_t(out.shape(1)) == read.file.row_bytes,
-          "out is [positions, row_bytes]");
-    check(read.positions.empty() || size_t(read.positions.back()) < sums.shape(0), "a checksum for every row");
-    while (true) {
-        bool done;
-        {
-            nb::gil_scoped_release released;
-            done = reader.finish(read);
-        }
-        if (done) break;
-        if (PyErr_CheckSignals()) throw nb::python_error();
-    }
-    std::vector<int64_t> bad;
-    std::string failure;
-    {
-        nb::gil_scoped_release released;
-        failure = read.collect(out.data(), sums.data(), bad);
-    }
-    read.buffer.reset();
-    return nb::make_tuple(failure, bad);
-}
-
 static void step_counts(Out<uint16_t, 1> counts, In<int64_t, 1> selected, int ageing, int hit) {
     for (size_t i = 0; i < selected.shape(0); i++)
         check(selected.data()[i] >= 0 && size_t(selected.data()[i]) < counts.shape(0), "no such token");
@@ -307,14 +276,7 @@ NB_MODULE(_native, m) {
         .def("submit", &ScanThread::submit, "launch"_a)
         .def("close", &ScanThread::close, nb::call_guard<nb::gil_scoped_release>());
 
-    nb::class_<RowRead>(m, "RowRead")
-        .def_prop_ro("requests", [](const RowRead& self) { return self.windows.size(); });
-    nb::class_<RowReader>(m, "RowReader", "Reads many rows at once.")
-        .def(nb::init<bool>(), "use_kernel"_a = true)
-        .def_prop_ro("in_kernel", &RowReader::in_kernel)
-        .def("start", &start_read, "fd"_a, "base"_a, "row_bytes"_a, "alignment"_a, "direct"_a, "positions"_a)
-        .def("finish", &finish_read, "read"_a, "out"_a, "checksums"_a)
-        .def("close", &RowReader::close, nb::call_guard<nb::gil_scoped_release>());
+    bind_rows(m);
 
     m.def("count_step", &step_counts, "counts"_a, "selected"_a, "ageing"_a, "hit"_a,
           "Age counts uint16 [n] by 1/2^ageing, then add ``hit`` for each selected token, saturating.");

@@ -1,210 +1,199 @@
 #include "row_reader.h"
 
-#include <linux/aio_abi.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <new>
+#include <stdexcept>
 #include <system_error>
-
-#include "crc32c.h"
 
 namespace hillinfer {
 
 namespace {
 
-constexpr int64_t kGap = 4096;          // read over a gap this small rather than issue another request
-constexpr int64_t kPiece = 1 << 19;     // split long runs, so that they are read in parallel
-constexpr size_t kDepth = 512;          // requests in the kernel
-constexpr size_t kThreads = 16;         // where reading in threads stops gaining
-constexpr size_t kSpareBytes = 8 << 20, kGrain = 1 << 16;
-
-int64_t read_fully(int fd, const Window& window, uint8_t* buffer) {
-    int64_t done = 0;
-    while (done < window.length) {
-        const ssize_t got = pread(fd, buffer + window.place + done, window.length - done, window.offset + done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return -errno;
-        if (got == 0) break;
-        done += got;
-    }
-    return done;
-}
+constexpr int kPatience = 100;  // milliseconds after which one who waits looks for a signal
 
 }  // namespace
 
-Buffer::Buffer(size_t size) : nbytes(size) {
+Arena::Arena(size_t size) : nbytes(size) {
     void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     data = static_cast<uint8_t*>(memory);
 }
 
-Buffer::~Buffer() { munmap(data, nbytes); }
+Arena::~Arena() { munmap(data, nbytes); }
 
-RowRead::RowRead(const RowFile& from, std::vector<int64_t> rows) : file(from), positions(std::move(rows)) {
-    const int64_t gap = 1 + kGap / file.row_bytes, longest = std::max<int64_t>(1, kPiece / file.row_bytes);
-    int64_t place = 0;
-    where.reserve(positions.size());
-    for (size_t i = 0; i < positions.size();) {
-        const int64_t first = positions[i];
-        size_t stop = i + 1;
-        while (stop < positions.size() && positions[stop] - positions[stop - 1] <= gap &&
-               positions[stop] - first < longest)
-            stop++;
-        const int64_t last = positions[stop - 1];
-        const int64_t begin = (file.base + first * file.row_bytes) / file.alignment * file.alignment;
-        const int64_t end = file.base + (last + 1) * file.row_bytes;
-        const int64_t length = (end - begin + file.alignment - 1) / file.alignment * file.alignment;
-        for (; i < stop; i++) where.push_back(place + file.base + positions[i] * file.row_bytes - begin);
-        windows.push_back({begin, length, place, first, last});
-        place += length;
-    }
-    results.assign(windows.size(), 0);
-    left = windows.size();
-}
-
-std::string RowRead::collect(uint8_t* out, const uint32_t* checksums, std::vector<int64_t>& bad) const {
-    for (size_t i = 0; i < windows.size(); i++) {
-        const std::string where_ = " of tokens " + std::to_string(windows[i].first_row) + "-" +
-                                   std::to_string(windows[i].last_row);
-        if (results[i] < 0) return std::string(std::strerror(int(-results[i]))) + where_;
-        if (results[i] < windows[i].length) return "the file is shorter than what was written" + where_;
-    }
-    for (size_t i = 0; i < positions.size(); i++, out += file.row_bytes) {
-        std::memcpy(out, buffer->data + where[i], file.row_bytes);
-        if (checksum(out, file.row_bytes) != checksums[positions[i]]) bad.push_back(positions[i]);
-    }
-    return {};
-}
-
-RowReader::RowReader(bool use_kernel) {
-    if (use_kernel && syscall(SYS_io_setup, kDepth, &context_) < 0) context_ = 0;
+RowReader::RowReader(const ReaderSettings& wanted)
+    : settings(wanted), arena_(wanted.depth * wanted.slot_bytes), slots_(wanted.depth), done_(wanted.depth) {
+    const bool any = settings.engine == "auto";
+    if (any || settings.engine == "io_uring")
+        engine_ = open_uring(settings.depth, arena_.data, arena_.nbytes, refused_);
+    if (!engine_ && (any || settings.engine == "pool")) engine_ = open_pread_pool(settings.depth);
+    if (!engine_) throw std::invalid_argument(refused_.empty() ? "no such engine" : refused_);
+    for (size_t i = settings.depth; i-- > 0;) free_.push_back(uint32_t(i));
 }
 
 RowReader::~RowReader() { close(); }
 
 void RowReader::close() {
-    if (context_) syscall(SYS_io_destroy, context_);  // waits for what is in flight
-    context_ = 0;
-    {
-        std::lock_guard lock(mutex_);
-        closing_ = true;
-        jobs_.notify_all();
+    std::unique_lock lock(mutex_);
+    if (!engine_) return;
+    for (auto& read : queue_) {
+        read->error = read->error ? read->error : ECANCELED;
+        read->left -= read->windows.size() - read->next;
+        read->next = read->windows.size();
     }
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
-    reads_.clear();
-    spare_.clear();
+    queue_.clear();
+    try {
+        while (free_.size() < slots_.size() || gathering_) gather(lock, slots_.size() - free_.size(), true);
+    } catch (const std::system_error&) {  // the engine is no more: there is nothing to wait for
+    }
+    engine_.reset();
 }
 
-std::shared_ptr<Buffer> RowReader::take(size_t nbytes) {
-    for (auto& each : spare_)
-        if (each.use_count() == 1 && each->nbytes >= nbytes) return each;
-    auto fresh = std::make_shared<Buffer>((nbytes + kGrain - 1) / kGrain * kGrain);
-    if (fresh->nbytes <= kSpareBytes) {
-        spare_.push_back(fresh);
-        std::sort(spare_.begin(), spare_.end(), [](auto& a, auto& b) { return a->nbytes > b->nbytes; });
-        if (spare_.size() > 2) spare_.pop_back();  // the largest of a usual size are kept
-    }
-    return fresh;
+int RowReader::add_file(int fd) {
+    std::lock_guard lock(mutex_);
+    return engine_ ? engine_->add_file(fd) : -1;
 }
 
-std::shared_ptr<RowRead> RowReader::start(const RowFile& file, std::vector<int64_t> positions) {
-    auto read = std::make_shared<RowRead>(file, std::move(positions));
+void RowReader::remove_file(int file) {
+    std::lock_guard lock(mutex_);
+    if (engine_ && file >= 0) engine_->remove_file(file);
+}
+
+void RowReader::disturb(double delay, size_t every, int32_t result) {
+    std::unique_lock lock(mutex_);
+    while (free_.size() < slots_.size() || gathering_) gather(lock, 1, true);
+    engine_ = hillinfer::disturb(std::move(engine_), delay, every, result);
+}
+
+std::shared_ptr<RowRead> RowReader::start(const RowFile& file, int64_t base, std::vector<int64_t> positions,
+                                          std::vector<uint32_t> checksums, uint8_t* out) {
+    auto read = std::make_shared<RowRead>(file, base, std::move(positions), std::move(checksums), out,
+                                          settings.gap_bytes, int64_t(settings.slot_bytes));
+    std::unique_lock lock(mutex_);
+    if (!engine_) throw std::runtime_error("the reader is closed");
     if (read->windows.empty()) return read;
-    const Window& last = read->windows.back();
-    read->buffer = take(last.place + last.length);
-    read->number = next_++ & 0x7fffffff;
-    if (context_ && file.direct) submit_to_kernel(read);
-    else submit_to_threads(read);
+    queue_.push_back(read);
+    if (free_.empty()) gather(lock, 0, false);
+    else fill();
     return read;
 }
 
-void RowReader::submit_to_kernel(const std::shared_ptr<RowRead>& read) {
-    const size_t count = read->windows.size();
-    reads_[read->number] = read;
-    std::vector<iocb> blocks(count);  // the kernel copies them when they are submitted
-    std::vector<iocb*> pointers(count);
-    for (size_t i = 0; i < count; i++) {
-        const Window& window = read->windows[i];
-        blocks[i].aio_data = read->number << 32 | i;
-        blocks[i].aio_lio_opcode = IOCB_CMD_PREAD;
-        blocks[i].aio_fildes = uint32_t(read->file.fd);
-        blocks[i].aio_buf = reinterpret_cast<uint64_t>(read->buffer->data + window.place);
-        blocks[i].aio_nbytes = uint64_t(window.length);
-        blocks[i].aio_offset = window.offset;
-        pointers[i] = &blocks[i];
-    }
-    for (size_t done = 0; done < count;) {
-        const size_t many = std::min(count - done, kDepth - flying_);
-        if (many == 0) {
-            reap(1);
-            continue;
-        }
-        const long taken = syscall(SYS_io_submit, context_, long(many), pointers.data() + done);
-        if (taken < 0 && errno == EAGAIN && flying_) {
-            reap(1);
-        } else if (taken < 0 && errno != EINTR) {
-            std::fill(read->results.begin() + done, read->results.end(), -errno);
-            read->left -= count - done;
-            return;
-        } else if (taken > 0) {
-            done += taken;
-            flying_ += taken;
-        }
-    }
+IoRequest RowReader::request(uint32_t slot) const {
+    const RowRead& read = *slots_[slot].read;
+    const Window& window = read.windows[slots_[slot].window];
+    uint8_t* to = arena_.data + slot * settings.slot_bytes + window.got;
+    return {read.file.fd, read.file.file, to, window.length - window.got, window.offset + window.got, slot};
 }
 
-bool RowReader::reap(size_t least) {
-    io_event events[kDepth];
-    const long got =
-        syscall(SYS_io_getevents, context_, long(std::min(least, flying_)), long(kDepth), events, nullptr);
-    if (got < 0 && errno == EINTR) return false;
-    if (got < 0) throw std::system_error(errno, std::generic_category(), "io_getevents");
-    flying_ -= got;
-    for (long i = 0; i < got; i++) {
-        RowRead& read = *reads_.at(events[i].data >> 32);
-        read.results[events[i].data & 0xffffffff] = events[i].res;
-        read.left--;
+// Start as many of the windows that wait as there are places for.
+void RowReader::fill() {
+    batch_.clear();
+    while (!free_.empty() && !queue_.empty()) {
+        const auto read = queue_.front();
+        const uint32_t slot = free_.back();
+        free_.pop_back();
+        slots_[slot] = {read, read->next++};
+        batch_.push_back(request(slot));
+        if (read->next == read->windows.size()) queue_.pop_front();
     }
-    return got > 0;
+    if (!batch_.empty()) engine_->submit(batch_.data(), batch_.size());
 }
 
-void RowReader::submit_to_threads(const std::shared_ptr<RowRead>& read) {
-    std::lock_guard lock(mutex_);
-    for (size_t i = 0; i < read->windows.size(); i++) queue_.emplace_back(read, i);
-    while (threads_.size() < std::min(kThreads, queue_.size())) threads_.emplace_back([this] { work(); });
-    jobs_.notify_all();
-}
-
-void RowReader::work() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-        jobs_.wait(lock, [&] { return closing_ || !queue_.empty(); });
-        if (queue_.empty()) return;
-        auto [read, window] = std::move(queue_.front());
-        queue_.pop_front();
+// Take in what is done, once `least` requests are; returns how many were. One thread asks the engine at a time, and
+// what it takes in is everyone's.
+size_t RowReader::gather(std::unique_lock<std::mutex>& lock, size_t least, bool wait) {
+    if (gathering_) {
+        if (wait) gathered_.wait_for(lock, std::chrono::milliseconds(kPatience));
+        return 0;
+    }
+    if (!engine_) return 0;
+    size_t got;
+    if (wait) {
+        gathering_ = true;
         lock.unlock();
-        const int64_t result = read_fully(read->file.fd, read->windows[window], read->buffer->data);
+        try {
+            got = engine_->reap(done_.data(), done_.size(), least, kPatience);
+        } catch (...) {
+            lock.lock();
+            gathering_ = false;
+            gathered_.notify_all();
+            throw;
+        }
         lock.lock();
-        read->results[window] = result;
-        if (--read->left == 0) done_.notify_all();
+        gathering_ = false;
+    } else {
+        got = engine_->reap(done_.data(), done_.size(), 0, 0);
     }
+    for (size_t i = 0; i < got; i++) complete(done_[i]);
+    fill();
+    gathered_.notify_all();
+    return got;
+}
+
+void RowReader::complete(const IoDone& done) {
+    Slot& slot = slots_[done.tag];
+    RowRead& read = *slot.read;
+    Window& window = read.windows[slot.window];
+    if (read.out) {
+        if (read.goes_on(window, done.result)) {
+            const IoRequest again = request(done.tag);
+            engine_->submit(&again, 1);
+            return;
+        }
+        read.land(window, arena_.data + done.tag * settings.slot_bytes, done.result);
+        if (read.error) forget(read);
+    }
+    read.left--;
+    slot.read.reset();
+    free_.push_back(done.tag);
+}
+
+// Start nothing more of a read.
+void RowReader::forget(RowRead& read) {
+    if (read.next == read.windows.size()) return;
+    queue_.erase(std::find_if(queue_.begin(), queue_.end(), [&](auto& each) { return each.get() == &read; }));
+    read.left -= read.windows.size() - read.next;
+    read.next = read.windows.size();
+}
+
+bool RowReader::ready(RowRead& read) {
+    std::unique_lock lock(mutex_);
+    gather(lock, 0, false);
+    while (read.left && read.told == read.arrived.size()) {
+        const size_t least = std::min(read.flying(), settings.depth / 8);
+        if (gather(lock, std::max<size_t>(1, least), true) == 0) return false;
+    }
+    return true;
+}
+
+std::vector<int64_t> RowReader::take(RowRead& read) {
+    std::lock_guard lock(mutex_);
+    std::vector<int64_t> fresh(read.arrived.begin() + read.told, read.arrived.end());
+    read.told = read.arrived.size();
+    return fresh;
 }
 
 bool RowReader::finish(RowRead& read) {
-    if (context_ && read.file.direct) {
-        while (read.left)
-            if (!reap(read.left)) return false;
-        reads_.erase(read.number);
-        return true;
-    }
     std::unique_lock lock(mutex_);
-    return done_.wait_for(lock, std::chrono::milliseconds(100), [&] { return read.left == 0; });
+    while (read.left) {  // a quarter of the depth at a time: the disk keeps busy while rows are copied and checked
+        const size_t least = std::min(read.flying(), settings.depth / 4);
+        if (gather(lock, std::max<size_t>(1, least), true) == 0) return false;
+    }
+    return true;
+}
+
+void RowReader::give_up(RowRead& read) {
+    std::lock_guard lock(mutex_);
+    read.out = nullptr;
+    forget(read);
+}
+
+void RowReader::pump() {
+    std::unique_lock lock(mutex_);
+    gather(lock, 0, false);
 }
 
 }  // namespace hillinfer

@@ -1,90 +1,93 @@
-// Rows of the cold pool, many at once: runs of neighbours are one request each, and all requests fly together.
+// Rows of the cold pool, many at once: a bounded number of requests in flight, rows handed over as they arrive.
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "io_engine.h"
+#include "row_read.h"
 
 namespace hillinfer {
 
-// Where rows lie: row p of a sequence at base + p·row_bytes of the file.
-struct RowFile {
-    int fd;
-    int64_t base, row_bytes;
-    int64_t alignment;  // of offsets, lengths and addresses: what O_DIRECT asks for (1: any)
-    bool direct;
-};
-
-// A request: `length` bytes from `offset` on, at `place` of the buffer.
-struct Window {
-    int64_t offset, length, place;
-    int64_t first_row, last_row;  // positions, for messages
-};
-
-// Page-aligned memory that requests write to; it outlives them.
-struct Buffer {
-    explicit Buffer(size_t nbytes);
-    ~Buffer();
-    Buffer(const Buffer&) = delete;
+// Page-aligned memory that requests write to.
+class Arena {
+  public:
+    explicit Arena(size_t nbytes);
+    ~Arena();
+    Arena(const Arena&) = delete;
     uint8_t* data;
-    size_t nbytes;
+    const size_t nbytes;
 };
 
-// One read of many rows, in flight.
-struct RowRead {
-    RowFile file;
-    std::vector<int64_t> positions, where;  // ascending; of each row, in the buffer
-    std::vector<Window> windows;
-    std::vector<int64_t> results;  // bytes got by each window, or −errno
-    std::shared_ptr<Buffer> buffer;
-    size_t left = 0;  // windows not complete yet
-    uint64_t number = 0;
-
-    // Cut ascending positions into windows: neighbours, and those a small gap apart, are read together.
-    RowRead(const RowFile& file, std::vector<int64_t> positions);
-
-    // Copy the rows out, in order; `bad` gets the positions whose checksum differs from what was written.
-    // Returns what is wrong with a request that failed (then nothing is copied), else nothing.
-    std::string collect(uint8_t* out, const uint32_t* checksums, std::vector<int64_t>& bad) const;
+// engine      "io_uring", "pool", or "auto": io_uring where the kernel gives it
+// depth       requests in flight; more wait for a place
+// slot_bytes  memory of each: the longest request
+// gap_bytes   read over a gap this small rather than issue another request
+struct ReaderSettings {
+    std::string engine;
+    size_t depth, slot_bytes;
+    int64_t gap_bytes;
 };
 
-// Starts reads and waits for them; used from one thread. Requests go to Linux AIO where the system has it and the
-// file is direct: a batch is one system call and wakes no thread. Otherwise a few threads read.
+// Requests land in memory of the reader's own and are copied out and checked from there, so a read that is given up
+// leaves nothing that could still be written to. Calls may come from several threads. Waiting requests go out when any
+// call takes in results: a caller that is busy with something else for long calls `pump` now and then.
 class RowReader {
   public:
-    explicit RowReader(bool use_kernel = true);
+    explicit RowReader(const ReaderSettings& settings);  // std::invalid_argument: there is no such engine here
     ~RowReader();
     RowReader(const RowReader&) = delete;
 
-    std::shared_ptr<RowRead> start(const RowFile& file, std::vector<int64_t> positions);
-    bool finish(RowRead& read);  // false: a signal came first, call again
-    void close();
-    bool in_kernel() const { return context_ != 0; }
+    int add_file(int fd);
+    void remove_file(int file);
+
+    // `out` has room for all rows and stays until the read is over or given up.
+    std::shared_ptr<RowRead> start(const RowFile& file, int64_t base, std::vector<int64_t> positions,
+                                   std::vector<uint32_t> checksums, uint8_t* out);
+    // True when rows have arrived that `take` has not given yet, or the read is over; false: call again (a signal).
+    bool ready(RowRead& read);
+    // Ranks of the rows that arrived since the last call.
+    std::vector<int64_t> take(RowRead& read);
+    bool finish(RowRead& read);  // true: over; false: call again (a signal)
+    void give_up(RowRead& read);
+    void pump();
+    void close();  // waits for what is in flight
+    void disturb(double delay, size_t every, int32_t result);
+
+    const char* engine() const { return engine_ ? engine_->name() : "closed"; }
+    bool fixed_buffers() const { return engine_ && engine_->fixed_buffers(); }
+    const std::string& refused() const { return refused_; }
+    const ReaderSettings settings;
 
   private:
-    bool reap(size_t least);
-    void submit_to_kernel(const std::shared_ptr<RowRead>& read);
-    void submit_to_threads(const std::shared_ptr<RowRead>& read);
-    void work();
-    std::shared_ptr<Buffer> take(size_t nbytes);
+    struct Slot {
+        std::shared_ptr<RowRead> read;  // null: free
+        size_t window;
+    };
 
-    uint64_t context_ = 0;  // aio_context_t
-    size_t flying_ = 0;
-    uint64_t next_ = 0;
-    std::map<uint64_t, std::shared_ptr<RowRead>> reads_;  // keeps their buffers while the kernel writes to them
-    std::vector<std::shared_ptr<Buffer>> spare_;
+    IoRequest request(uint32_t slot) const;
+    void fill();
+    size_t gather(std::unique_lock<std::mutex>& lock, size_t least, bool wait);
+    void complete(const IoDone& done);
+    void forget(RowRead& read);
 
+    Arena arena_;
+    std::unique_ptr<IoEngine> engine_;  // behind the arena: it ends first
+    std::string refused_;
     std::mutex mutex_;
-    std::condition_variable jobs_, done_;
-    std::deque<std::pair<std::shared_ptr<RowRead>, size_t>> queue_;
-    std::vector<std::thread> threads_;
-    bool closing_ = false;
+    std::condition_variable gathered_;
+    bool gathering_ = false;  // a thread waits for the engine, for all
+    std::vector<Slot> slots_;
+    std::vector<uint32_t> free_;
+    std::deque<std::shared_ptr<RowRead>> queue_;  // reads with windows that are not started
+    std::vector<IoRequest> batch_;
+    std::vector<IoDone> done_;
 };
 
 }  // namespace hillinfer

@@ -1,9 +1,13 @@
-"""Rows read from a file, many at once, by the kernel and by threads: what they are, and what is said when they fail."""
+"""Rows read from a file, many at once: what pread gives, by every engine; what is said of disks that fail."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import gc
 import os
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,102 +15,246 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hillinfer import _native
+from hillinfer.csd.cold import reading
 from hillinfer.csd.cold.files import ColdFile, aligned_buffer
+from hillinfer.errors import SettingError
 
 ROWS = 1500
+BASE = 4096  # of the region in the file
+GAP, SLOT = 4096, 1 << 16
 
 
-@pytest.fixture(params=["kernel", "threads"])
-def reader(request):
-    with contextlib.closing(_native.RowReader(use_kernel=request.param == "kernel")) as made:
-        assert made.in_kernel == (request.param == "kernel")
+def _open(engine, depth=64, slot_bytes=SLOT, gap_bytes=GAP):
+    try:
+        reader = _native.RowReader(engine, depth, slot_bytes, gap_bytes)
+    except ValueError as error:
+        pytest.skip(f"this machine has no {engine}: {error}")
+    assert reader.engine == engine
+    return reader
+
+
+@pytest.fixture(params=["io_uring", "pool"])
+def engine(request):
+    return request.param
+
+
+@pytest.fixture
+def reader(engine):
+    with contextlib.closing(_open(engine)) as made:
         yield made
 
 
-@pytest.fixture(params=[64, 1536, 16384])
-def file(request, tmp_path):
+class Content:
     """A file of rows that begins a little later than its region, its rows, and their checksums."""
-    row_bytes = request.param
-    with contextlib.closing(ColdFile(tmp_path, direct=True)) as file:
-        content = aligned_buffer(4096 + ROWS * row_bytes + 4096)
-        content[:] = np.random.default_rng(0).integers(0, 256, len(content), np.uint8)
-        file.write(content[: len(content) // 4096 * 4096], 0)
-        rows = content[4096 : 4096 + ROWS * row_bytes].reshape(ROWS, row_bytes)
-        yield file, rows, _native.checksums(rows)
+
+    def __init__(self, folder, row_bytes, direct=True):
+        self.file = ColdFile(folder, direct=direct)
+        data = aligned_buffer(BASE + ROWS * row_bytes + 4096)
+        data[:] = np.random.default_rng(0).integers(0, 256, len(data), np.uint8)
+        self.file.write(data[: len(data) // 4096 * 4096], 0)
+        self.rows = data[BASE : BASE + ROWS * row_bytes].reshape(ROWS, row_bytes)
+        self.sums = _native.checksums(self.rows)
+
+    def on(self, reader, fd=None):
+        alignment = self.file.alignment if self.file.direct else 1
+        fd = self.file.fd if fd is None else fd
+        return _native.RowFile(reader, fd, self.rows.shape[1], alignment)
+
+    def start(self, reader, positions, sums=None):
+        """A read, and where its rows will be."""
+        positions = np.asarray(positions, np.int64)
+        out = np.zeros((len(positions), self.rows.shape[1]), np.uint8)
+        return self.on(reader).start(BASE, positions, self.sums if sums is None else sums, out), out
 
 
-def _start(reader, file, row_bytes, positions):
-    return reader.start(file.fd, 4096, row_bytes, file.alignment, file.direct, positions)
+@pytest.fixture(params=[(64, True), (1536, True), (1536, False), (16384, True)], ids=str)
+def content(request, tmp_path):
+    row_bytes, direct = request.param
+    made = Content(tmp_path, row_bytes, direct)
+    with contextlib.closing(made.file):
+        yield made
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(batches=st.lists(st.sets(st.integers(0, ROWS - 1), max_size=700), min_size=1, max_size=4))
-def test_rows_come_back_whatever_the_order_of_waiting(reader, file, batches):
-    cold, rows, sums = file
-    started = []
-    for batch in batches:
-        positions = np.array(sorted(batch), np.int64)
-        reading = _start(reader, cold, rows.shape[1], positions)
-        assert reading.requests <= len(positions)
-        started.append((positions, reading))
-    for positions, reading in reversed(started):
-        out = np.empty((len(positions), rows.shape[1]), np.uint8)
-        assert reader.finish(reading, out, sums) == ("", [])
-        np.testing.assert_array_equal(out, rows[positions])
+@pytest.fixture
+def small(tmp_path):
+    """Rows of one size, for what does not depend on it."""
+    made = Content(tmp_path, 4096)
+    with contextlib.closing(made.file):
+        yield made
 
 
-def test_neighbours_share_a_request_and_long_runs_are_split(reader, file):
-    cold, rows, sums = file
-    row_bytes = rows.shape[1]
+_BATCHES = st.lists(st.sets(st.integers(0, ROWS - 1), max_size=300), min_size=1, max_size=4)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batches=_BATCHES, depth=st.sampled_from([1, 3, 64]), gap=st.sampled_from([0, 4096, 32768]))
+def test_any_rows_are_what_pread_gives_whatever_the_order_of_waiting(engine, content, batches, depth, gap):
+    with contextlib.closing(_open(engine, depth, gap_bytes=gap)) as reader:
+        started = [(sorted(batch), *content.start(reader, sorted(batch))) for batch in batches]
+        for positions, read, out in reversed(started):
+            assert read.requests <= len(positions)
+            assert read.finish()
+            np.testing.assert_array_equal(out, content.rows[positions])
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.sets(st.integers(0, ROWS - 1), max_size=300), depth=st.sampled_from([2, 64]))
+def test_rows_are_told_once_each_and_are_there_when_they_are(engine, content, rows, depth):
+    positions = np.array(sorted(rows), np.int64)
+    with contextlib.closing(_open(engine, depth)) as reader:
+        read, out = content.start(reader, positions)
+        told = []
+        while len(ranks := read.ready()):
+            np.testing.assert_array_equal(out[ranks], content.rows[positions[ranks]])
+            told += ranks.tolist()
+        assert sorted(told) == list(range(len(positions)))
+        assert read.finish()
+
+
+def test_neighbours_share_a_request_and_long_runs_are_split(reader, content):
+    row_bytes = content.rows.shape[1]
+    longest = max(1, (SLOT - 2 * (content.file.alignment if content.file.direct else 1)) // row_bytes)
     for positions, requests in (
-        (np.array([3, 4, 5]), 1),
-        (np.array([3, 4 + 4096 // row_bytes]), 1),
-        (np.array([3, 5 + 4096 // row_bytes]), 2),
-        (np.arange(ROWS), -(-ROWS // max(1, (1 << 19) // row_bytes))),
+        ([3, 4, 5], -(-3 // longest)),
+        ([3, 4 + GAP // row_bytes], 1),
+        ([3, 5 + GAP // row_bytes], 2),
+        (range(ROWS), -(-ROWS // longest)),
     ):
-        reading = _start(reader, cold, row_bytes, positions)
-        assert reading.requests == requests
-        assert reader.finish(reading, np.empty((len(positions), row_bytes), np.uint8), sums) == ("", [])
+        read, out = content.start(reader, positions)
+        assert read.requests == requests
+        assert read.finish()
+        np.testing.assert_array_equal(out, content.rows[list(positions)])
 
 
-def test_a_row_that_differs_from_what_was_written_is_named(reader, file):
-    cold, rows, sums = file
-    wrong = sums.copy()
+def test_a_row_that_differs_from_what_was_written_is_named_and_never_told(reader, content):
+    wrong = content.sums.copy()
     wrong[[7, 900]] ^= 1
-    positions = np.arange(0, ROWS, 1)
-    out = np.empty((ROWS, rows.shape[1]), np.uint8)
-    assert reader.finish(_start(reader, cold, rows.shape[1], positions), out, wrong) == ("", [7, 900])
+    read, _ = content.start(reader, range(ROWS), wrong)
+    told = []
+    while len(ranks := read.ready()):
+        told += ranks.tolist()
+    assert sorted(told) == sorted(set(range(ROWS)) - {7, 900})
+    assert not read.finish()
+    assert (read.failure, sorted(read.bad)) == (None, [7, 900])
 
 
-def test_beyond_the_end_and_on_a_file_that_is_gone(reader, file):
-    cold, rows, sums = file
-    row_bytes = rows.shape[1]
-    os.ftruncate(cold.fd, 4096 + 1000 * row_bytes // 4096 * 4096)
-    out = np.empty((1, row_bytes), np.uint8)
-    failure, _ = reader.finish(_start(reader, cold, row_bytes, np.array([1400])), out, sums)
-    assert failure == "the file is shorter than what was written of tokens 1400-1400"
-    closed = os.dup(cold.fd)
+def test_beyond_the_end_and_on_a_file_that_is_gone(reader, small):
+    os.ftruncate(small.file.fd, BASE + 1000 * 4096)
+    read, _ = small.start(reader, [1400])
+    assert not read.finish()
+    assert read.failure == (0, 1400, 1400)
+    closed = os.dup(small.file.fd)
     os.close(closed)
-    reading = reader.start(closed, 4096, row_bytes, cold.alignment, cold.direct, np.array([1]))
-    assert reader.finish(reading, out, sums)[0] == "Bad file descriptor of tokens 1-1"
-    assert reader.finish(_start(reader, cold, row_bytes, np.array([1])), out, sums) == ("", [])  # and it goes on
-    np.testing.assert_array_equal(out[0], rows[1])
+    out = np.empty((1, 4096), np.uint8)
+    read = small.on(reader, closed).start(BASE, np.array([1]), small.sums, out)
+    assert not read.finish()
+    assert read.failure == (errno.EBADF, 1, 1)
+    read, out = small.start(reader, [1])  # and it goes on
+    assert read.finish()
+    np.testing.assert_array_equal(out[0], small.rows[1])
 
 
-@given(st.binary(max_size=300))
-def test_crc32c_is_the_standard_one(data):
-    assert _native.crc32c(b"123456789") == 0xE3069283  # RFC 3720's check value
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    assert _native.crc32c(data) == crc ^ 0xFFFFFFFF
+@pytest.mark.parametrize("result", [-errno.EINTR, -errno.EAGAIN, 512, 4096, 5000])
+def test_requests_that_are_interrupted_or_come_back_in_part_go_on(reader, content, result):
+    """A part may end anywhere: what is read again begins where the disk can begin."""
+    reader.disturb(every=2, result=result)
+    positions = np.arange(0, ROWS, 3)
+    read, out = content.start(reader, positions)
+    assert read.finish()
+    np.testing.assert_array_equal(out, content.rows[positions])
 
 
-@given(st.binary(min_size=64, max_size=256), st.integers(0, 255), st.integers(0, 7))
-def test_every_flipped_bit_changes_a_checksum(data, byte, bit):
-    row = np.frombuffer(data, np.uint8)[None].copy()
-    before = _native.checksums(row)
-    row[0, byte % row.shape[1]] ^= 1 << bit
-    assert _native.checksums(row) != before
+@pytest.mark.parametrize("result", [-errno.EIO, 0, -errno.EAGAIN])
+def test_a_failing_disk_is_one_error_and_the_rest_of_the_read_is_given_up(engine, small, result):
+    with contextlib.closing(_open(engine, depth=4)) as reader:
+        reader.disturb(every=1, result=result)
+        read, _ = small.start(reader, range(0, ROWS, 3))
+        assert len(read.ready()) == 0
+        for _ in range(2):
+            assert not read.finish()
+            assert read.failure[0] == -result
+        reader.disturb()
+        with pytest.raises(ValueError, match="ascend"):
+            small.start(reader, [4, 4])
+        with pytest.raises(ValueError, match="checksum"):
+            small.start(reader, [ROWS])
+
+
+def test_a_slow_disk_is_waited_for_and_what_came_is_there_before_the_rest(engine, small):
+    with contextlib.closing(_open(engine, depth=8)) as reader:
+        reader.disturb(delay=0.003)
+        started = time.perf_counter()
+        read, out = small.start(reader, range(0, ROWS, 50))  # 30 requests, 8 at a time
+        first = read.ready()
+        assert 0 < len(first) < 30
+        assert read.finish()
+        assert time.perf_counter() - started >= 4 * 0.003
+        np.testing.assert_array_equal(out, small.rows[::50])
+
+
+def test_a_read_that_is_given_up_leaves_its_memory_alone(engine, small):
+    """In flight or not started: nothing arrives in memory whose owner may have freed it, and others get their rows."""
+    with contextlib.closing(_open(engine, depth=8)) as reader:
+        reader.disturb(delay=0.005)
+        read, out = small.start(reader, range(0, ROWS, 3))
+        other, rows = small.start(reader, range(1, 400, 40))
+        del read
+        gc.collect()
+        before = out.copy()
+        out[:] = 7
+        assert other.finish()
+        np.testing.assert_array_equal(rows, small.rows[1:400:40])
+        reader.pump()
+        assert not before.any()
+        assert (out == 7).all()
+
+
+def test_closing_waits_for_what_is_in_flight_and_ends_the_rest(engine, small):
+    reader = _open(engine, depth=4)
+    reader.disturb(delay=0.002)
+    read, out = small.start(reader, range(0, 300, 30))
+    reader.close()
+    reader.close()
+    assert not read.finish()
+    assert read.failure[0] == errno.ECANCELED
+    arrived = read.ready()
+    assert len(arrived) == 4
+    np.testing.assert_array_equal(out[arrived], small.rows[0:300:30][arrived])
+    with pytest.raises(RuntimeError, match="closed"):
+        small.start(reader, [1])
+
+
+def test_threads_share_a_reader(reader, small):
+    wrong = []
+
+    def use(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(30):
+            positions = np.unique(rng.integers(0, ROWS, 40))
+            read, out = small.start(reader, positions)
+            if not (read.finish() and (out == small.rows[positions]).all()):
+                wrong.append(positions)
+
+    threads = [threading.Thread(target=use, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_row_that_no_slot_holds_is_refused(reader, small):
+    with pytest.raises(ValueError, match="slot"):
+        _native.RowFile(reader, small.file.fd, SLOT, 512)
+    big = reading.open_reader(1 << 20)  # slots grow with the rows
+    _native.RowFile(big, small.file.fd, 1 << 20, 4096)
+    big.close()
+
+
+def test_an_engine_can_be_named_in_the_environment(monkeypatch):
+    monkeypatch.setenv("HILLINFER_IO", "pool")
+    with contextlib.closing(reading.open_reader(64)) as reader:
+        assert reader.engine == "pool"
+    monkeypatch.setenv("HILLINFER_IO", "io_urin")
+    with pytest.raises(SettingError, match=r"HILLINFER_IO is 'io_urin'.*did you mean 'io_uring'"):
+        reading.open_reader(64)

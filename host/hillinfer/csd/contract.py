@@ -129,11 +129,26 @@ class ScoreTicket(ABC):
 
 
 class ReadTicket(ABC):
-    """A read in flight; ``out`` must not be touched before ``wait`` returns."""
+    """A read in flight; rows of ``out`` must not be touched before ``ready`` tells of them, or ``wait`` returns.
+
+    A ticket that is dropped is given up: from then on ``out`` is left alone.
+    """
+
+    @abstractmethod
+    def ready(self) -> npt.NDArray[np.int64]:
+        """Ranks int64 (indices into ``out``) of rows that have arrived since the last call, in any order, checked.
+
+        Waits until there is one at least; empty when all have been told. Raises what ``wait`` raises, once no more
+        can come.
+        """
 
     @abstractmethod
     def wait(self) -> None:
-        """Until every row is in ``out`` and checked. CorruptRecordError names layer and tokens."""
+        """Until every row is in ``out`` and checked.
+
+        CorruptRecordError: what was read is not what was written; ColdPoolError: it could not be read. Both name
+        folder, layer and tokens.
+        """
 
 
 class Device(ABC):

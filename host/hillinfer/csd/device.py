@@ -80,7 +80,7 @@ class TwoPartDevice(Device):
     def flush(self) -> None:
         with self._calls:
             self._check_open()
-            self.rows.pool.drain()
+            self.rows.writer.drain()
             self.scorer.flush()
 
     def close(self) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from hillinfer.doctor.finding import Finding, State
 from hillinfer.doctor.machine import Machine
 from hillinfer.doctor.wanted import Wanted
+
+if TYPE_CHECKING:
+    from hillinfer._native import RowReader
 
 SUBJECT = "processor"
 _FEATURES = ("avx2", "avx_vnni", "avx512_vnni")
@@ -30,17 +34,22 @@ def examine(machine: Machine, _wanted: Wanted) -> Iterator[Finding]:
         yield Finding(SUBJECT, "native module", State.MISSING, str(error), means, "make setup (or pip install again)")
         return
     yield _variant(_native.variant(), _native.variants())
-    reader = _native.RowReader()
-    try:
-        found = "queued in the kernel (io_submit)" if reader.in_kernel else "by threads"
-    finally:
-        reader.close()
-    if found.startswith("queued"):
-        yield Finding(SUBJECT, "reads of rows", State.OK, found)
-    else:
-        means = "the kernel gives no context for asynchronous reads; threads do them, with more time of the processor"
-        fix = "fs.aio-max-nr may be used up: cat /proc/sys/fs/aio-nr; in a container its filter may forbid io_setup"
-        yield Finding(SUBJECT, "reads of rows", State.WARNING, found, means, fix)
+    yield _reads(_native.RowReader())
+
+
+def _reads(reader: RowReader) -> Finding:
+    name, engine = "reads of rows", reader.engine
+    fixed = ", registered buffers" if reader.fixed_buffers else ""
+    refused = reader.refused
+    reader.close()
+    if engine == "io_uring":
+        return Finding(SUBJECT, name, State.OK, f"{engine}{fixed}")
+    means = "the kernel does not give io_uring; threads read, with more time of the processor"
+    fix = (
+        "Linux 5.11 or later; sysctl kernel.io_uring_disabled=0; in a container, a seccomp profile that allows "
+        "io_uring_setup, io_uring_enter and io_uring_register"
+    )
+    return Finding(SUBJECT, name, State.WARNING, f"threads in pread ({refused})", means, fix)
 
 
 def _cores(machine: Machine) -> Finding:

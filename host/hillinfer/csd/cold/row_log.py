@@ -7,31 +7,45 @@ written in the wrong place cannot pass for the right one.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from hillinfer import _native
 from hillinfer.csd.cold.files import ColdFile
-from hillinfer.csd.cold.io_pool import IoPool
+from hillinfer.csd.cold.write_behind import WriteBehind
 from hillinfer.csd.contract import ReadTicket, Rows
 from hillinfer.errors import ColdPoolError, CorruptRecordError
 from hillinfer.kv.column import Column
+
+T = TypeVar("T")
 
 
 class RowLog:
     """The rows of one layer. Appended in order per sequence, never changed."""
 
-    def __init__(self, layer: int, row_bytes: int, region_tokens: int, folder: Path, pool: IoPool) -> None:
+    def __init__(
+        self,
+        layer: int,
+        row_bytes: int,
+        region_tokens: int,
+        folder: Path,
+        writer: WriteBehind,
+        reader: _native.RowReader,
+    ) -> None:
         self.layer = layer
         self.row_bytes = row_bytes
         self._region = region_tokens * row_bytes
         self.file = ColdFile(folder, direct=True)
-        self.pool = pool
+        self._writer = writer
+        self._rows = _native.RowFile(reader, self.file.fd, row_bytes, self.file.alignment if self.file.direct else 1)
         self._checksums: dict[int, Column[np.uint32]] = {}
-        self._writing: dict[int, list[Future[None]]] = {}
+        self._writing: dict[int, list[tuple[int, Future[None]]]] = {}  # behind which position, and what
 
     @property
     def sequences(self) -> list[int]:
@@ -45,65 +59,81 @@ class RowLog:
     def append(self, sequence: int, rows: Rows) -> None:
         """Add rows uint8 [n, row_bytes] (whole tiles) behind those the sequence has."""
         sums = self._checksums.setdefault(sequence, Column(np.uint32))
-        offset = sequence * self._region + len(sums) * self.row_bytes
+        first = len(sums)
+        writes = self._writer.write(self.file, rows.reshape(-1), sequence * self._region + first * self.row_bytes)
         sums.append(_native.checksums(rows))
-        writing = [write for write in self._writing.get(sequence, ()) if not write.done()]
-        self._writing[sequence] = [*writing, *self.pool.write(self.file, rows.reshape(-1), offset)]
+        writing = [(start, write) for start, write in self._writing.get(sequence, ()) if not write.done()]
+        self._writing[sequence] = writing + [(first, write) for write in writes]
 
     def read(self, sequence: int, positions: npt.NDArray[np.int64], out: Rows) -> ReadTicket:
         """Start reading the rows of ascending positions into out uint8 [n, row_bytes]."""
-        self.pool.check()
-        for write in self._writing.get(sequence, ()):  # what was appended must be there to be read
-            write.result()
-        self._writing.pop(sequence, None)
-        file = self.file
-        with self.pool.reading:
-            reading = self.pool.reader.start(
-                file.fd, sequence * self._region, self.row_bytes, file.alignment, file.direct, positions
-            )
-        return _RowReading(self, sequence, positions, reading, out)
+        self._writer.check()
+        if self._writing and sequence in self._writing:
+            self._await_writes(sequence, positions)
+        base = sequence * self._region
+        return _RowReading(self, sequence, self._rows.start(base, positions, self._checksums[sequence].values, out))
 
-    def finish(self, sequence: int, positions: npt.NDArray[np.int64], reading: _native.RowRead, out: Rows) -> None:
-        """Until the rows are in ``out``; CorruptRecordError unless they are what was written."""
-        try:
-            with self.pool.reading:
-                failure, bad = self.pool.reader.finish(reading, out, self._checksums[sequence].values)
-        except RuntimeError as error:
-            raise ColdPoolError(f"reading the cold pool failed ({error}): check the disk") from None
-        if failure:
-            raise self._corrupt(sequence, int(positions[0]), int(positions[-1]), failure)
-        if bad:
-            raise self._corrupt(sequence, bad[0], bad[-1], "its checksum does not match")
+    def _await_writes(self, sequence: int, positions: npt.NDArray[np.int64]) -> None:
+        """What was appended must be there to be read. Writes of other rows go on."""
+        going_on = []
+        for start, write in self._writing.pop(sequence):
+            if len(positions) and start <= positions[-1]:
+                write.result()
+            elif not write.done():
+                going_on.append((start, write))
+        if going_on:
+            self._writing[sequence] = going_on
+
+    def failure(self, sequence: int, reading: _native.RowRead) -> ColdPoolError:
+        """The error for a read that did not bring what was written."""
+        if reading.failure is None:
+            return self._corrupt(sequence, reading.bad[0], reading.bad[-1], "its checksum does not match")
+        number, first, last = reading.failure
+        if not number:
+            return self._corrupt(sequence, first, last, "the file is shorter than what was written")
+        return ColdPoolError(
+            f"reading {self._tokens(sequence, first, last)} from the cold folder {self.file.folder} failed: "
+            f"{os.strerror(number)}. Check the disk, or use another cold folder (--cold-dir)"
+        )
 
     def _corrupt(self, sequence: int, first: int, last: int, why: str) -> CorruptRecordError:
-        tokens = f"token {first}" if first == last else f"tokens {first}-{last}"
         return CorruptRecordError(
-            f"the cold pool returned wrong data for layer {self.layer}, sequence {sequence}, {tokens}: {why}. "
+            f"the cold folder {self.file.folder} returned wrong data for {self._tokens(sequence, first, last)}: {why}. "
             "Nothing was generated from it. Check the disk, or use another cold folder (--cold-dir)"
         )
+
+    def _tokens(self, sequence: int, first: int, last: int) -> str:
+        tokens = f"token {first}" if first == last else f"tokens {first}-{last}"
+        return f"layer {self.layer}, sequence {sequence}, {tokens}"
 
     def close(self) -> None:
         self.file.close()
 
 
 class _RowReading(ReadTicket):
-    """Rows in flight. They arrive once, or fail once and for all: the native reader forgets a read that is over."""
+    """Rows in flight. They arrive once, or fail once and for all."""
 
-    def __init__(
-        self, log: RowLog, sequence: int, positions: npt.NDArray[np.int64], reading: _native.RowRead, out: Rows
-    ) -> None:
-        self._log, self._sequence, self._positions, self._out = log, sequence, positions, out
-        self._reading: _native.RowRead | None = reading
-        self._failure: ColdPoolError | None = None
+    __slots__ = ("_log", "_reading", "_sequence")
+
+    def __init__(self, log: RowLog, sequence: int, reading: _native.RowRead) -> None:
+        self._log, self._sequence, self._reading = log, sequence, reading
+
+    def ready(self) -> npt.NDArray[np.int64]:
+        ranks = self._guard(self._reading.ready)
+        if not len(ranks):
+            self.wait()
+        return ranks
 
     def wait(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if self._reading is None:
-            return
-        reading, self._reading = self._reading, None
+        if not self._guard(self._reading.finish):
+            raise self._log.failure(self._sequence, self._reading)
+
+    def _guard(self, call: Callable[[], T]) -> T:
+        """A call of the native read."""
         try:
-            self._log.finish(self._sequence, self._positions, reading, self._out)
-        except ColdPoolError as error:
-            self._failure = error
-            raise
+            return call()
+        except RuntimeError as error:
+            folder = self._log.file.folder
+            raise ColdPoolError(
+                f"reading the cold folder {folder} failed ({error}): check the disk, or use another (--cold-dir)"
+            ) from None

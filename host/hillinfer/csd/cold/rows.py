@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hillinfer.csd.cold import files
-from hillinfer.csd.cold.io_pool import IoPool
+from hillinfer.csd.cold.reading import open_reader
 from hillinfer.csd.cold.row_log import RowLog
+from hillinfer.csd.cold.write_behind import WriteBehind
 from hillinfer.csd.contract import ReadTicket, Rows, Stream
 from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import TILE, Geometry
 
 
 class ColdRows:
-    """A log of rows per layer in one folder, and the threads that write and read them.
+    """A log of rows per layer in one folder, what writes them behind the step, and what reads them.
 
     create          make a missing folder (the default one)
     region_tokens   most tokens a sequence may have, rounded up to whole tiles
@@ -26,11 +27,13 @@ class ColdRows:
         self.geometry, self.folder = geometry, folder
         files.prepare_folder(folder, create=create)
         self.region_tokens = -(-region_tokens // TILE) * TILE
-        self.pool = IoPool()
+        self.reader = open_reader(geometry.row_bytes)
+        self.writer = WriteBehind()
         self.logs: list[RowLog] = []
         try:
             for layer in range(geometry.layers):
-                self.logs.append(RowLog(layer, geometry.row_bytes, self.region_tokens, folder, self.pool))
+                log = RowLog(layer, geometry.row_bytes, self.region_tokens, folder, self.writer, self.reader)
+                self.logs.append(log)
         except BaseException:
             self.close()
             raise
@@ -61,6 +64,7 @@ class ColdRows:
 
     def close(self) -> None:
         """Stop writing and give every file back. May be called twice."""
-        self.pool.close()
+        self.writer.close()
+        self.reader.close()
         for log in self.logs:
             log.close()

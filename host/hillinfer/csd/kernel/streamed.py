@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from hillinfer.csd.cold.files import ColdFile
-from hillinfer.csd.cold.io_pool import IoPool
+from hillinfer.csd.cold.write_behind import WriteBehind
 from hillinfer.csd.contract import Counters, Run, Stream
 from hillinfer.csd.kernel.board import Board, Buffer, Part, Port
 from hillinfer.csd.kernel.buffers import BufferPool
@@ -27,17 +27,17 @@ RING = 8
 class KeyFile:
     """The keys of one layer as the kernel reads them, each sequence in its own region of a sparse file."""
 
-    def __init__(self, layer: int, row_bytes: int, region_tokens: int, folder: Path, pool: IoPool) -> None:
+    def __init__(self, layer: int, row_bytes: int, region_tokens: int, folder: Path, writer: WriteBehind) -> None:
         self.layer, self._row_bytes, self._region = layer, row_bytes, region_tokens * row_bytes
         self.file = ColdFile(folder, direct=True)
-        self._pool = pool
+        self._writer = writer
         self._writing: dict[int, list[Future[None]]] = {}
 
     def append(self, sequence: int, first: int, keys: Beats) -> None:
         """Write the keys of the tokens first…, bytes [n · row_bytes], behind the step."""
         writing = [write for write in self._writing.get(sequence, ()) if not write.done()]
         offset = sequence * self._region + first * self._row_bytes
-        self._writing[sequence] = [*writing, *self._pool.write(self.file, keys, offset)]
+        self._writing[sequence] = [*writing, *self._writer.write(self.file, keys, offset)]
 
     def writing(self, sequence: int) -> list[Future[None]]:
         """Writes that must be done before the sequence can be read."""
@@ -99,12 +99,12 @@ class StreamedKeys(KeyStore):
         self.piece_tokens = max(1, piece_bytes // (unit * row_bytes)) * unit
         self.ring = BufferPool(board, self.piece_tokens * row_bytes, Port.KEYS, ring, p2p=board.p2p)
         self._ring_bytes = ring * self.ring.nbytes
-        self._writers = IoPool()
+        self._writer = WriteBehind()
         self._readers = ThreadPoolExecutor(ring, thread_name_prefix="key-read")
         self.files: list[KeyFile] = []
         try:
             for layer in range(layers):
-                self.files.append(KeyFile(layer, row_bytes, region_tokens, folder, self._writers))
+                self.files.append(KeyFile(layer, row_bytes, region_tokens, folder, self._writer))
         except BaseException:
             self.stop()
             raise
@@ -140,10 +140,10 @@ class StreamedKeys(KeyStore):
         buffer.to_board(0, nbytes)
 
     def flush(self) -> None:
-        self._writers.drain()
+        self._writer.drain()
 
     def stop(self) -> None:
         self._readers.shutdown(wait=True, cancel_futures=True)
-        self._writers.close()
+        self._writer.close()
         for each in self.files:
             each.file.close()
