@@ -1,7 +1,5 @@
 """What host/native compiles to. Arrays are C-contiguous; shapes are checked, and a wrong one is a ValueError."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -110,6 +108,8 @@ class RowFile:
 class RowRead:
     @property
     def requests(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
     def ready(self) -> npt.NDArray[np.int64]: ...
     def finish(self) -> bool: ...
     @property

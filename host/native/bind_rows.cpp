@@ -135,6 +135,11 @@ void bind_rows(nb::module_& m) {
              "Start reading the rows of ascending positions, of which row 0 is at ``base``, into out.");
     nb::class_<Read>(m, "RowRead", "Rows on their way. Dropped, it is given up: nothing is written to out any more.")
         .def_prop_ro("requests", [](const Read& self) { return self.read->windows.size(); })
+        .def_prop_ro("nbytes", [](const Read& self) {
+                 int64_t sum = 0;
+                 for (const Window& window : self.read->windows) sum += window.length;
+                 return sum;
+             }, "Bytes asked of the file: the rows, gaps between them, and what alignment adds.")
         .def("ready", &ready,
              "Ranks int64 of rows that have arrived since the last call, each one checked; waits for one at least. "
              "None: the read is over.")

@@ -74,7 +74,7 @@ class TwoPartDevice(Device):
         with self._calls:
             self._check_open()
             self.counters.read_rows += len(positions)
-            self.counters.read_bytes += len(positions) * self.rows.geometry.row_bytes
+            self.counters.read_bytes += out.nbytes
             return self.rows.read(stream, positions, out)
 
     def flush(self) -> None:
