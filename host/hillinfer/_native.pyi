@@ -19,8 +19,8 @@ def coldest(
     counts: npt.NDArray[np.uint16], held: npt.NDArray[np.int64], pinned_from: int, most: int
 ) -> npt.NDArray[np.int64]: ...
 
-RunArguments = tuple[int, int, int, npt.NDArray[np.int8], npt.NDArray[np.uint32]]
-"""First token, tokens, offset in the file, exponents [tiles, H], checksums [tiles]."""
+RunArguments = tuple[int, int, npt.NDArray[np.uint8], npt.NDArray[np.int8]]
+"""First token, tokens, tiles in the scanning layout, exponents [tiles, H]."""
 
 def exchange(
     pool_rows: npt.NDArray[np.uint8],
@@ -56,19 +56,54 @@ class Attention:
     ) -> None: ...
     def finish(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
 
-class Launch:
+def quantise(
+    query: npt.NDArray[np.float32],
+    scaling: float,
+    normaliser: npt.NDArray[np.float32] | None,
+    lowest: npt.NDArray[np.int8],
+    sum: bool,
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]: ...
+
+class Step:
     def __init__(
         self,
-        query: Query,
-        file: int,
-        runs: list[RunArguments],
-        tag: int,
-        min_score: int,
+        query: npt.NDArray[np.float32],
+        scaling: float,
+        asked: Query,
+        keys: list[RunArguments],
+        length: int,
+        count: int,
+        slot_of: npt.NDArray[np.int32],
+        pool: npt.NDArray[np.uint8],
+        newest: npt.NDArray[np.uint8],
+        own: npt.NDArray[np.uint8],
+        element: str,
     ) -> None: ...
     @property
-    def blocks(self) -> int: ...
+    def positions(self) -> npt.NDArray[np.int64]: ...
     @property
-    def failure(self) -> str: ...
+    def hot(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def hot_ranks(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def cold(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def cold_ranks(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def hot_rows(self) -> int: ...
+    @property
+    def cold_rows(self) -> int: ...
+    @property
+    def seconds(self) -> tuple[float, float, float]: ...
+    def attend(self) -> None: ...
+    def finish(
+        self, cold_rows: npt.NDArray[np.uint8] | None
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...
+
+class Launch:
+    def __init__(self, query: Query, runs: list[RunArguments], tag: int, min_score: int) -> None: ...
+    @property
+    def blocks(self) -> int: ...
     @property
     def seconds(self) -> tuple[float, float]: ...
     def wait(self, block: int) -> bool: ...

@@ -163,7 +163,25 @@ inline Floats exp_of(Floats x) {
     return Floats(Ints(p) + ((Ints(shifted) - 0x4b400000) << 23));
 }
 
-float weigh(float* logits, size_t n, float top) {
+float largest(const float* from, size_t n) {
+    float top = from[0];
+    size_t i = 0;
+    if (n >= size_t(kLanes)) {
+        Floats most;
+        std::memcpy(&most, from, sizeof most);
+        for (i = kLanes; i + kLanes <= n; i += kLanes) {
+            Floats x;
+            std::memcpy(&x, from + i, sizeof x);
+            most = x > most ? x : most;
+        }
+        for (int lane = 0; lane < kLanes; lane++) top = std::max(top, most[lane]);
+    }
+    for (; i < n; i++) top = std::max(top, from[i]);
+    return top;
+}
+
+float weigh(float* logits, size_t n) {
+    const float top = largest(logits, n);
     Floats total = {};
     size_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
@@ -179,7 +197,9 @@ float weigh(float* logits, size_t n, float top) {
         logits[i] = x[0];
         rest += x[0];
     }
-    return sum(total) + rest;
+    const float all = sum(total) + rest;
+    for (i = 0; i < n; i++) logits[i] /= all;
+    return top + std::log(all);
 }
 
 size_t count_from(const int16_t* scores, size_t n, int threshold) {

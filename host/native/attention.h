@@ -12,9 +12,9 @@ class Attention {
     // query [heads·group][head_dim], already scaled; `count` rows will be added
     Attention(const RowShape& shape, std::vector<float> query, size_t count);
 
-    // Rows at rows + index[i]·row_bytes have ranks[i]; they must stay there until `finish`. A row that only some heads
-    // attend to is added once for each of them (only_head; −1: all).
-    void add(const char* rows, const int64_t* index, const int64_t* ranks, size_t n, int only_head);
+    // rows[i] has ranks[i] (null: i); it must stay there until `finish`. A row that only some heads attend to is added
+    // once for each of them (only_head; −1: all).
+    void add(const char* const* rows, const int64_t* ranks, size_t n, int only_head);
 
     // The weighted mean of the values [heads·group][head_dim], and the log-sum-exp [heads·group].
     // False if a head has no row at all.
@@ -27,6 +27,7 @@ class Attention {
     std::vector<float> query_;
     std::vector<const char*> rows_;   // [count]
     std::vector<float> logits_;       // [heads·group][count]; −∞: not attended
+    size_t added_ = 0;                // rows, summed over heads
 };
 
 }  // namespace hillinfer

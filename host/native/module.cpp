@@ -14,8 +14,10 @@
 #include "crc32c.h"
 #include "keys.h"
 #include "placement.h"
+#include "quantise.h"
 #include "scan.h"
 #include "select.h"
+#include "step.h"
 #include "variant.h"
 
 namespace nb = nanobind;
@@ -65,10 +67,29 @@ static Query make_query(In<int8_t, 3> q8, In<int32_t, 2> m, In<int32_t, 2> r, In
     return query;
 }
 
-static void score(const Query& query, In<uint8_t, 2> tiles, In<int8_t, 2> exponents, Out<int16_t, 1> scores) {
-    const size_t count = tiles.shape(0);
+// (q8 [H, G, d], m, r, o [H, G])
+static nb::tuple quantise_query(In<float, 3> query, double scaling, std::optional<In<float, 2>> normaliser,
+                                In<int8_t, 1> lowest, bool sum) {
+    const size_t heads = query.shape(0), group = query.shape(1), dim = query.shape(2);
+    check(lowest.shape(0) == heads, "lowest is [heads]");
+    check(!normaliser || (normaliser->shape(0) == heads && normaliser->shape(1) == group), "normaliser is [heads, group]");
+    Quantised to = quantise(query.data(), heads, group, dim, scaling, normaliser ? normaliser->data() : nullptr,
+                            lowest.data(), sum);
+    return nb::make_tuple(give<int8_t, 3>(std::move(to.q8), {heads, group, dim}),
+                          give<int32_t, 2>(std::move(to.m), {heads, group}),
+                          give<int32_t, 2>(std::move(to.r), {heads, group}),
+                          give<int32_t, 2>(std::move(to.o), {heads, group}));
+}
+
+static void check_tiles(const Query& query, const In<uint8_t, 2>& tiles, const In<int8_t, 2>& exponents, size_t count) {
+    check(tiles.shape(0) >= count, "too few tiles");
     check(tiles.shape(1) == tile_bytes(query.heads, query.head_dim), "tiles are [n, 64 · heads · padded dim]");
     check(exponents.shape(0) >= count && int(exponents.shape(1)) == query.heads, "exponents are [n, heads]");
+}
+
+static void score(const Query& query, In<uint8_t, 2> tiles, In<int8_t, 2> exponents, Out<int16_t, 1> scores) {
+    const size_t count = tiles.shape(0);
+    check_tiles(query, tiles, exponents, count);
     check(scores.shape(0) >= count * kTile, "scores need 64 per tile");
     variant().score(query, tiles.data(), exponents.data(), count, scores.data());
 }
@@ -107,17 +128,25 @@ static New<uint32_t, 1> checksums(In<uint8_t, 2> rows) {
     return give<uint32_t, 1>(std::move(sums), {count});
 }
 
-static Attention make_attention(In<float, 3> query, float scaling, const std::string& element, size_t row_bytes,
-                                size_t count) {
+static RowShape make_shape(const In<float, 3>& query, const std::string& element, size_t row_bytes) {
     RowShape shape{int(query.shape(0)), int(query.shape(1)), int(query.shape(2)), Element::float32, row_bytes};
     if (element == "bfloat16") shape.element = Element::bfloat16;
     else if (element == "float16") shape.element = Element::float16;
     else check(element == "float32", "element is float32, bfloat16 or float16");
     const size_t size = shape.element == Element::float32 ? 4 : 2;
     check(row_bytes >= 2 * size * shape.heads * shape.head_dim, "row_bytes is less than a key and a value");
-    std::vector<float> scaled(query.data(), query.data() + query.size());
-    for (float& each : scaled) each *= scaling;
-    return Attention(shape, std::move(scaled), count);
+    return shape;
+}
+
+static std::vector<float> scaled(const In<float, 3>& query, float scaling) {
+    std::vector<float> product(query.data(), query.data() + query.size());
+    for (float& each : product) each *= scaling;
+    return product;
+}
+
+static Attention make_attention(In<float, 3> query, float scaling, const std::string& element, size_t row_bytes,
+                                size_t count) {
+    return Attention(make_shape(query, element, row_bytes), scaled(query, scaling), count);
 }
 
 static void attend(Attention& attention, In<uint8_t, 2> rows, In<int64_t, 1> index, In<int64_t, 1> ranks, int head) {
@@ -129,7 +158,10 @@ static void attend(Attention& attention, In<uint8_t, 2> rows, In<int64_t, 1> ind
         check(ranks.data()[i] >= 0 && size_t(ranks.data()[i]) < attention.count, "no such rank");
     }
     nb::gil_scoped_release released;
-    attention.add(reinterpret_cast<const char*>(rows.data()), index.data(), ranks.data(), index.shape(0), head);
+    std::vector<const char*> where(index.shape(0));
+    for (size_t i = 0; i < where.size(); i++)
+        where[i] = reinterpret_cast<const char*>(rows.data()) + index.data()[i] * attention.shape.row_bytes;
+    attention.add(where.data(), ranks.data(), where.size(), head);
 }
 
 static nb::tuple finish_attention(const Attention& attention) {
@@ -141,50 +173,94 @@ static nb::tuple finish_attention(const Attention& attention) {
                           give<float, 2>(std::move(lse), {heads, group}));
 }
 
-using RunArguments = std::tuple<int64_t, int64_t, int64_t, In<int8_t, 2>, In<uint32_t, 1>>;
+using RunArguments = std::tuple<int64_t, int64_t, In<uint8_t, 2>, In<int8_t, 2>>;
 
-static std::shared_ptr<Launch> make_launch(const Query& query, int file, std::vector<RunArguments> arguments,
-                                           uint32_t tag, int min_score) {
-    std::vector<Run> runs;
-    for (auto& [first, tokens, offset, exponents, sums] : arguments) {
-        const size_t tiles = tokens / kTile;
-        check(tokens > 0 && tokens % kTile == 0, "a run is whole tiles");
-        check(exponents.shape(0) == tiles && int(exponents.shape(1)) == query.heads, "exponents are [n, heads]");
-        check(sums.shape(0) == tiles, "one checksum per tile");
-        runs.push_back({first, tokens, offset, {exponents.data(), exponents.data() + exponents.size()},
-                        {sums.data(), sums.data() + tiles}});
+// Arrays are those of a stream: kept alive by the caller until `finish`.
+static Step* make_step(In<float, 3> query, float scaling, const Query& asked, std::vector<RunArguments> arguments,
+                       size_t length, size_t count, In<int32_t, 1> slot_of, In<uint8_t, 2> pool,
+                       In<uint8_t, 2> newest, In<uint8_t, 2> own, const std::string& element) {
+    const RowShape shape = make_shape(query, element, own.shape(1));
+    const size_t stored = slot_of.shape(0);
+    check(own.shape(0) == 1, "own is one row");
+    check(pool.shape(1) == shape.row_bytes && newest.shape(1) == shape.row_bytes, "rows are [n, row_bytes]");
+    check(stored + newest.shape(0) >= length && stored <= length, "a slot for every token that is not among the newest");
+    check(count <= length, "count exceeds the tokens");
+    int64_t next = 0;
+    std::vector<Run> keys;
+    for (auto& [first, tokens, tiles, exponents] : arguments) {
+        check_tiles(asked, tiles, exponents, tokens / kTile);
+        check(first == next && tokens % kTile == 0, "runs of whole tiles follow each other");
+        next += tokens;
+        keys.push_back({first, tokens, tiles.data(), exponents.data()});
     }
-    return std::make_shared<Launch>(query, file, std::move(runs), tag, min_score);
+    check(size_t(next) == (length + kTile - 1) / kTile * kTile, "the runs make up the stream");
+    int32_t last = -1;
+    for (size_t i = 0; i < stored; i++) last = std::max(last, slot_of.data()[i]);
+    check(last < int64_t(pool.shape(0)), "no such slot");
+    const Places places{int64_t(length), int64_t(stored), slot_of.data(), reinterpret_cast<const char*>(pool.data()),
+                        reinterpret_cast<const char*>(newest.data())};
+    std::vector<float> product = scaled(query, scaling);
+    nb::gil_scoped_release released;
+    return new Step(shape, std::move(product), asked, keys, places, count, reinterpret_cast<const char*>(own.data()));
+}
+
+static nb::tuple finish_step(Step& step, std::optional<In<uint8_t, 2>> cold_rows) {
+    const RowShape& shape = step.shape();
+    const size_t heads = shape.heads, group = shape.group, dim = shape.head_dim;
+    check((cold_rows ? cold_rows->shape(0) : 0) == step.cold.size(), "a row for every cold token");
+    check(!cold_rows || cold_rows->shape(1) == shape.row_bytes, "rows are [n, row_bytes]");
+    std::vector<float> out(heads * group * dim), lse(heads * group);
+    {
+        nb::gil_scoped_release released;
+        step.finish(cold_rows ? reinterpret_cast<const char*>(cold_rows->data()) : nullptr, out.data(), lse.data());
+    }
+    return nb::make_tuple(give<float, 3>(std::move(out), {heads, group, dim}),
+                          give<float, 2>(std::move(lse), {heads, group}));
+}
+
+template <std::vector<int64_t> Step::*member>
+static New<int64_t, 1> positions_of(const Step& step) {
+    return give<int64_t, 1>(step.*member, {(step.*member).size()});
+}
+
+static std::shared_ptr<Launch> make_launch(const Query& query, std::vector<RunArguments> arguments, uint32_t tag,
+                                           int min_score) {
+    std::vector<Run> runs;
+    for (auto& [first, tokens, tiles, exponents] : arguments) {
+        const size_t count = tokens / kTile;
+        check(first >= 0 && tokens > 0 && tokens % kTile == 0, "a run is whole tiles");
+        check_tiles(query, tiles, exponents, count);
+        runs.push_back({first, tokens, tiles.data(), exponents.data()});
+    }
+    return std::make_shared<Launch>(query, std::move(runs), tag, min_score);
 }
 
 // Until the block is there (true), or nothing more will come (false); Ctrl-C is heard.
 static bool wait_block(Launch& launch, size_t block) {
+    check(block < launch.blocks(), "no such block");
     while (true) {
         bool ended;
         {
             nb::gil_scoped_release released;
             ended = launch.wait(block, 0.1);
         }
-        if (ended) return launch.done() > block;
+        if (ended) return launch.is_done(block);
         if (PyErr_CheckSignals()) throw nb::python_error();
     }
 }
 
-static New<const uint32_t, 1> slot_view(std::shared_ptr<Launch> launch, size_t block) {
-    check(block < launch->blocks(), "no such block");
-    const size_t words = kSlotWords;
-    return New<const uint32_t, 1>(launch->slot(block), 1, &words, nb::find(launch));
+static New<uint32_t, 1> make_slot(const Launch& launch, size_t block) {
+    check(block < launch.blocks(), "no such block");
+    std::vector<uint32_t> slot(kSlotWords);
+    launch.write_slot(block, slot.data());
+    return give<uint32_t, 1>(std::move(slot), {kSlotWords});
 }
 
 static bool merge(Launch& launch, Out<int16_t, 1> scores) {
-    for (size_t block = 0; block < launch.blocks(); block++) {
+    check(launch.end() <= int64_t(scores.shape(0)), "no room for the scores");
+    for (size_t block = 0; block < launch.blocks(); block++)
         if (!wait_block(launch, block)) return false;
-        const uint32_t* slot = launch.slot(block);
-        const uint32_t* trailer = slot + kBlock;
-        const size_t first = trailer[2], emitted = trailer[4];
-        check(first + trailer[3] <= scores.shape(0), "no room for the scores");
-        for (size_t i = 0; i < emitted; i++) scores.data()[first + (slot[i] & 0xffff)] = int16_t(slot[i] >> 16);
-    }
+    launch.copy_to(scores.data());
     return true;
 }
 
@@ -262,16 +338,35 @@ NB_MODULE(_native, m) {
              "does. The rows must stay where they are until ``finish``.")
         .def("finish", &finish_attention, "Output float32 [H, G, d] and log-sum-exp float32 [H, G].");
 
-    nb::class_<Launch>(m, "Launch", "One scan by the scoring thread.")
-        .def(nb::new_(&make_launch), "query"_a, "file"_a, "runs"_a, "tag"_a, "min_score"_a)
+    m.def("quantise", &quantise_query, "query"_a, "scaling"_a, "normaliser"_a.none(), "lowest"_a, "sum"_a,
+          "q8 int8 [H, G, d] and m, r, o int32 [H, G] of a query float32 [H, G, d]; see hillinfer.kv.query.");
+    nb::class_<Step>(m, "Step", "A decode step of one stream: score, select, attend to what is in memory.")
+        .def(nb::new_(&make_step), "query"_a, "scaling"_a, "asked"_a, "keys"_a, "length"_a, "count"_a,
+             "slot_of"_a, "pool"_a, "newest"_a, "own"_a, "element"_a,
+             "Keys are runs as for a Launch, one after the other. All memory must stay as it is until ``finish``. The "
+             "hot rows are attended to at once, unless some are cold: then in ``attend``.")
+        .def("attend", &Step::attend, nb::call_guard<nb::gil_scoped_release>(), "Attend to the rows in memory.")
+        .def_prop_ro("positions", &positions_of<&Step::positions>, nb::rv_policy::move)
+        .def_prop_ro("hot", &positions_of<&Step::hot>, nb::rv_policy::move)
+        .def_prop_ro("hot_ranks", &positions_of<&Step::hot_ranks>, nb::rv_policy::move)
+        .def_prop_ro("cold", &positions_of<&Step::cold>, nb::rv_policy::move)
+        .def_prop_ro("cold_ranks", &positions_of<&Step::cold_ranks>, nb::rv_policy::move)
+        .def_prop_ro("hot_rows", [](const Step& self) { return self.hot.size(); })
+        .def_prop_ro("cold_rows", [](const Step& self) { return self.cold.size(); })
+        .def_prop_ro("seconds", [](const Step& s) { return nb::make_tuple(s.scored, s.selected, s.attended); },
+                     "When scores, selection and attention were there (time.perf_counter).")
+        .def("finish", &finish_step, "cold_rows"_a.none(), "Output float32 [H, G, d], log-sum-exp float32 [H, G].");
+
+    nb::class_<Launch>(m, "Launch", "One scan, by the scanning thread and by who waits for it.")
+        .def(nb::new_(&make_launch), "query"_a, "runs"_a, "tag"_a, "min_score"_a,
+             "Runs are (first token, tokens, tiles, exponents); their memory must outlive the scanning thread.")
         .def_prop_ro("blocks", &Launch::blocks)
-        .def_prop_ro("failure", &Launch::failure)
-        .def_prop_ro("seconds", [](Launch& self) { return nb::make_tuple(self.started, self.ended); })
+        .def_prop_ro("seconds", [](Launch& self) { return nb::make_tuple(self.started(), self.ended_at()); })
         .def("wait", &wait_block, "block"_a, "True once the block is there, False if it never will be.")
-        .def("slot", &slot_view, "block"_a, "The block's slot, uint32 [1040].")
+        .def("slot", &make_slot, "block"_a, "A block that is there as the kernel writes it, uint32 [1040].")
         .def("merge_into", &merge, "scores"_a, "Put all scores where they belong; False if it ended early.")
         .def("cancel", &Launch::cancel);
-    nb::class_<ScanThread>(m, "ScanThread")
+    nb::class_<ScanThread>(m, "ScanThread", "Scans long launches while their callers do something else.")
         .def(nb::init<>())
         .def("submit", &ScanThread::submit, "launch"_a)
         .def("close", &ScanThread::close, nb::call_guard<nb::gil_scoped_release>());

@@ -24,8 +24,8 @@ struct Variant {
     // Logits [group][n] of one head's queries [group][head_dim] with n rows.
     void (*logits)(const RowShape&, int head, const float* query, const char* const* rows, size_t n, float* logits);
 
-    // weights[i] = exp(logits[i] − top); returns their sum.
-    float (*weigh)(float* logits, size_t n, float top);
+    // logits[n] become their softmax; returns the log-sum-exp.
+    float (*weigh)(float* logits, size_t n);
 
     // sums [group][head_dim] += Σ weights[group][i] · V of rows[i].
     void (*accumulate)(const RowShape&, int head, const float* weights, const char* const* rows, size_t n,

@@ -110,14 +110,6 @@ def test_a_flipped_bit_in_the_log_is_an_error_that_names_it(filled):
     filled.device.read(Stream(1, 0), np.arange(200), out[:200]).wait()  # the rest is still good
 
 
-def test_a_flipped_bit_in_the_scoring_copy_is_an_error(filled):
-    filled.append(A, 64 * 4)
-    _flip(filled.device.scorer.logs[0].file.fd, 70 * GEOMETRY.score_key_bytes)
-    with pytest.raises(CorruptRecordError, match="scoring copy of layer 0"):
-        list(filled.device.submit(A, some_query(), [Run(0, 256)]))
-    assert len(list(filled.device.submit(A, some_query(), [Run(128, 128)]))) == 1
-
-
 def test_a_log_that_was_cut_short_is_an_error(filled):
     filled.append(A, 64 * 4)
     filled.device.flush()

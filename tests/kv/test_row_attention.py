@@ -20,7 +20,7 @@ TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 8e-3, torch.float16: 1e-3}
 def way(request, monkeypatch, use_variant):
     """Each instruction set that this processor has, and the way of other devices."""
     if request.param == "gathered":
-        monkeypatch.setattr(row_attention, "_ELEMENTS", {})
+        monkeypatch.setattr(row_attention, "ELEMENTS", {})
     else:
         use_variant(request.param)
 

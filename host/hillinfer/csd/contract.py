@@ -53,6 +53,10 @@ class Run(NamedTuple):
     tokens: int
 
 
+KeyRun = tuple[int, int, npt.NDArray[np.uint8], npt.NDArray[np.int8]]
+"""A run and where its keys are: first token, tokens, tiles in the scanning layout, exponents [tiles, H]."""
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What a device can do; the engine asks before it relies on it.
@@ -92,6 +96,13 @@ class Counters:
     p2p_bytes: int = 0
     host_key_bytes: int = 0
     fallback: str | None = None
+
+    def scan(self, tokens: int, launches: int, nbytes: int, seconds: float = 0.0) -> None:
+        """Keys of ``tokens`` tokens were scored, ``nbytes`` in all."""
+        self.scanned_tokens += tokens
+        self.launches += launches
+        self.scan_bytes += nbytes
+        self.seconds += seconds
 
 
 class ScoreTicket(ABC):
@@ -186,6 +197,16 @@ class Device(ABC):
     @abstractmethod
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
         """Score the tokens of ``runs`` against a query; all of them have been appended, with keys."""
+
+    def in_memory(self, stream: Stream, runs: Sequence[Run]) -> list[KeyRun] | None:  # noqa: ARG002
+        """The keys of ``runs`` where they lie, for who scores them in the device's place and says so (``scanned``).
+
+        None, as a rule: they are not in this process's memory. What lies there does not move.
+        """
+        return None
+
+    def scanned(self, stream: Stream, tokens: int, runs: int, seconds: float) -> None:  # noqa: B027
+        """Keys in this process's memory were scored in the device's place: count them."""
 
     @abstractmethod
     def read(self, stream: Stream, positions: npt.NDArray[np.int64], out: Rows) -> ReadTicket:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hillinfer.csd.cold import files
 from hillinfer.csd.cold.rows import ColdRows
-from hillinfer.csd.contract import Capabilities, Counters, Device, ReadTicket, Rows, Run, ScoreTicket, Stream
+from hillinfer.csd.contract import Capabilities, Counters, Device, KeyRun, ReadTicket, Rows, Run, ScoreTicket, Stream
 from hillinfer.csd.scorer import Scorer
 from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import TILE
@@ -69,6 +69,14 @@ class TwoPartDevice(Device):
                 if run.first % TILE or run.tokens % TILE or not 0 < run.tokens <= held - run.first or run.first < 0:
                     raise DeviceError(f"layer {stream.layer}: no whole tiles in {run} of {held} tokens")
             return self.scorer.submit(stream, query, runs)
+
+    def in_memory(self, stream: Stream, runs: Sequence[Run]) -> list[KeyRun] | None:
+        with self._calls:
+            self._check_open()
+            return self.scorer.in_memory(stream, runs)
+
+    def scanned(self, stream: Stream, tokens: int, runs: int, seconds: float) -> None:
+        self.scorer.scanned(stream, tokens, runs, seconds)
 
     def read(self, stream: Stream, positions: npt.NDArray[np.int64], out: Rows) -> ReadTicket:
         with self._calls:

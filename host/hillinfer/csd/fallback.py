@@ -18,7 +18,7 @@ import torch
 
 from hillinfer.csd.abi import ScoreBlock
 from hillinfer.csd.cold.rows import ColdRows
-from hillinfer.csd.contract import Record, Rows, Run, ScoreTicket, Stream
+from hillinfer.csd.contract import KeyRun, Record, Rows, Run, ScoreTicket, Stream
 from hillinfer.csd.scorer import Scorer
 from hillinfer.csd.software.scorer import SoftwareScorer
 from hillinfer.errors import CorruptRecordError, DeviceError
@@ -82,6 +82,12 @@ class FallbackScorer(Scorer):
             self._fall(error)
             return self._fallen().submit(stream, query, runs)
 
+    def in_memory(self, stream: Stream, runs: Sequence[Run]) -> list[KeyRun] | None:
+        return (self._software or self._scorer).in_memory(stream, runs)
+
+    def scanned(self, stream: Stream, tokens: int, runs: int, seconds: float) -> None:
+        (self._software or self._scorer).scanned(stream, tokens, runs, seconds)
+
     def flush(self) -> None:
         if self._software is None:
             try:
@@ -111,11 +117,7 @@ class FallbackScorer(Scorer):
             rows = self._rows
             self.counters.scoring_bytes, self.counters.fallback = 0, str(error)
             software = SoftwareScorer(
-                rows.geometry,
-                rows.folder,
-                region_tokens=rows.region_tokens,
-                record=self._record,
-                counters=self.counters,
+                rows.geometry, region_tokens=rows.region_tokens, record=self._record, counters=self.counters
             )
             try:
                 for stream in self._scored.intersection(rows.streams()):

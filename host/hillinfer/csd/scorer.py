@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from hillinfer.csd.contract import Capabilities, Counters, Record, Rows, Run, ScoreTicket, Stream
+from hillinfer.csd.contract import Capabilities, Counters, KeyRun, Record, Rows, Run, ScoreTicket, Stream
 from hillinfer.kv.keys import ScoringKeys
 from hillinfer.kv.query import QuantisedQuery
 
@@ -42,6 +42,13 @@ class Scorer(ABC):
     @abstractmethod
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
         """Score the tokens of ``runs`` against a query."""
+
+    def in_memory(self, stream: Stream, runs: Sequence[Run]) -> list[KeyRun] | None:  # noqa: ARG002
+        """``Device.in_memory``."""
+        return None
+
+    def scanned(self, stream: Stream, tokens: int, runs: int, seconds: float) -> None:  # noqa: B027
+        """``Device.scanned``."""
 
     @abstractmethod
     def flush(self) -> None:

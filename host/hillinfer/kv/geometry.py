@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -32,23 +33,23 @@ class Geometry:
     head_dim: int
     dtype: torch.dtype
 
-    @property
+    @cached_property
     def row_elements(self) -> int:
         """Elements of a row without padding: 2·H·d."""
         return 2 * self.kv_heads * self.head_dim
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         """Bytes of a row as stored."""
         payload = self.row_elements * self.dtype.itemsize
         return -(-payload // _ROW_ALIGNMENT) * _ROW_ALIGNMENT
 
-    @property
+    @cached_property
     def row_stride(self) -> int:
         """Elements from one row to the next."""
         return self.row_bytes // self.dtype.itemsize
 
-    @property
+    @cached_property
     def score_key_bytes(self) -> int:
         """Bytes of a token's key in the scoring copy: INT8, all KV heads."""
         return self.kv_heads * self.head_dim
@@ -64,6 +65,8 @@ class Geometry:
     def pack_rows(self, keys: torch.Tensor, values: torch.Tensor, before: int = 0) -> torch.Tensor:
         """Rows [before + n, row_stride] of keys and values [H, n, d]; the first ``before`` are left free."""
         tokens = keys.shape[1]
+        if tokens == 1 and not before and self.row_stride == self.row_elements:  # a step's: no zeros to fill in
+            return torch.cat((keys.reshape(1, -1), values.reshape(1, -1)), 1)
         packed = keys.new_zeros(before + tokens, self.row_stride)
         rows = packed[before:]
         split = self.kv_heads * self.head_dim

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from hillinfer import _native
 
 UNITS_PER_NAT = 256
-INT16_MAX = 32767
-_O_MAX = 2**23 - 1
 
 
 @dataclass(frozen=True)
@@ -60,34 +58,6 @@ def quantise_query(
     reduce            "max" or "sum". In raw modes all heads are shifted right by the smallest common amount that
                       cannot saturate the int16 score (kernel.md, "Range").
     """
-    heads, group, _ = query.shape
-    largest = np.abs(query).max(-1)
-    step = np.maximum(largest, np.float32(1e-30)) / np.float32(127)
-    q8 = np.rint(query / step[..., None]).astype(np.int8)
-    fraction, exponent = np.frexp(step.astype(np.float64) * abs(scaling) * UNITS_PER_NAT)
-    m = np.minimum(np.rint(fraction * 65536), 65535).astype(np.int32)
-    r = 16 - exponent.astype(np.int32)
-    m = np.where(r < 0, 65535, np.where(r > 63, 0, m)).astype(np.int32)  # a logit off the scale saturates or is 0
-    r = np.clip(r, 0, 63).astype(np.int32)
-    if scaling < 0:
-        q8 = -q8
-    if normaliser is not None:
-        o = np.clip(np.rint(normaliser * UNITS_PER_NAT), -_O_MAX, _O_MAX).astype(np.int32)
-    else:
-        o = np.zeros((heads, group), np.int32)
-        r = np.minimum(r + _common_shift(q8, m, r, lowest_exponent, reduce), 63)
+    heads = query.shape[0]
+    q8, m, r, o = _native.quantise(query, scaling, normaliser, lowest_exponent, reduce == "sum")
     return QuantisedQuery(q8, m, r, o, reduce, tuple(range(heads)))
-
-
-def _common_shift(
-    q8: npt.NDArray[np.int8],
-    m: npt.NDArray[np.int32],
-    r: npt.NDArray[np.int32],
-    lowest_exponent: npt.NDArray[np.int8],
-    reduce: str,
-) -> int:
-    """The smallest right shift, the same for all heads, after which no score can leave int16."""
-    shift = np.clip(r + lowest_exponent.astype(np.int32)[:, None], 0, 40)
-    bound = np.abs(q8.astype(np.int32)).sum(-1) * 127.0 * m * np.exp2(-shift.astype(np.float64))
-    worst = float(bound.sum() if reduce == "sum" else bound.max(initial=0.0))
-    return max(0, int(np.ceil(np.log2(worst / INT16_MAX)))) if worst > INT16_MAX else 0

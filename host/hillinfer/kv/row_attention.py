@@ -17,7 +17,8 @@ from hillinfer import _native
 from hillinfer.kv.attention import attend
 from hillinfer.kv.geometry import Geometry
 
-_ELEMENTS = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+ELEMENTS = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+"""Types of rows that native code reads, by its names for them."""
 Index = npt.NDArray[np.int64]
 
 
@@ -35,7 +36,7 @@ class RowAttention(ABC):
 
 def attend_rows(geometry: Geometry, query: torch.Tensor, scaling: float, count: int) -> RowAttention:
     """The attention of a query [H, G, 1, d] to ``count`` rows."""
-    if query.device.type == "cpu" and geometry.dtype in _ELEMENTS:
+    if query.device.type == "cpu" and geometry.dtype in ELEMENTS:
         return _InPlace(geometry, query, scaling, count)
     return _Gathered(geometry, query, scaling, count)
 
@@ -43,7 +44,7 @@ def attend_rows(geometry: Geometry, query: torch.Tensor, scaling: float, count: 
 class _InPlace(RowAttention):
     def __init__(self, geometry: Geometry, query: torch.Tensor, scaling: float, count: int) -> None:
         self._dtype = query.dtype
-        element = _ELEMENTS[geometry.dtype]
+        element = ELEMENTS[geometry.dtype]
         flat = query[:, :, 0].float().contiguous().numpy()
         self._native = _native.Attention(flat, scaling, element, geometry.row_bytes, count)
         self._rows: list[torch.Tensor] = []  # what has to stay alive

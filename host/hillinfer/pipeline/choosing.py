@@ -11,6 +11,7 @@ import torch
 
 from hillinfer.csd.contract import Stream
 from hillinfer.kv.selection import Positions
+from hillinfer.pipeline.chosen import Chosen
 from hillinfer.policies.base import PerHead
 from hillinfer.store.token_stream import TokenStream
 
@@ -35,6 +36,13 @@ class Chooser(ABC):
     @abstractmethod
     def choose(self, stream: TokenStream, query: torch.Tensor, scaling: float) -> list[Positions] | None:
         """Ascending positions for a query [H, G, d]: one set for all heads, or one per KV head; None: everything."""
+
+    def at_once(self, stream: TokenStream, query: torch.Tensor, own: torch.Tensor, scaling: float) -> Chosen | None:
+        """``choose`` for a query [H, G, d], and the attention to what is in memory, in one go; None: not here.
+
+        own   the row [1, row_stride] of the step's own token
+        """
+        return None
 
     @abstractmethod
     def recall(self, stream: TokenStream, scaling: float) -> list[list[Positions]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,11 +17,48 @@ from hillinfer.policies.base import PerHead
 from hillinfer.store.token_stream import Selection, TokenStream
 
 
-@dataclass
-class Chosen:
-    """``rows`` is the union of the ``sets``, ``located`` where they are, the cold ones on their way.
+class Chosen(ABC):
+    """Tokens chosen and found, those in the cold pool on their way.
 
-    length   tokens of the stream when it was chosen
+    length           tokens of the stream when they were chosen
+    hot_rows, cold_rows   how many of them are in the hot pool, and in the cold pool only
+    """
+
+    length: int
+    hot_rows: int
+    cold_rows: int
+
+    @abstractmethod
+    def by_head(self) -> list[Positions]:
+        """Ascending positions: one set for all heads, or one per KV head."""
+
+    @abstractmethod
+    def attend(
+        self,
+        stream: TokenStream,
+        query: torch.Tensor,
+        own: torch.Tensor,
+        scaling: float,
+        trace: Trace,
+        meanwhile: Callable[[], None],
+    ) -> tuple[torch.Tensor, PerHead]:
+        """Attention of a query [H, G, 1, d] to what each head selected and to its own row [1, row_stride].
+
+        meanwhile   called when only cold rows are waited for
+
+        Returns the output [H, G, 1, d] and the log-sum-exp float32 [H, G].
+        """
+
+    @abstractmethod
+    def settle(self, stream: TokenStream) -> None:
+        """Tell the stream what was attended, behind the step."""
+
+
+@dataclass
+class ChosenSets(Chosen):
+    """Sets of any kind, one for all heads or one for each.
+
+    ``rows`` is the union of the ``sets``, ``located`` where they are.
     """
 
     length: int
@@ -28,8 +66,17 @@ class Chosen:
     rows: Positions
     located: Selection
 
+    def __post_init__(self) -> None:
+        self.hot_rows, self.cold_rows = len(self.located.hot), len(self.located.cold)
+
+    def by_head(self) -> list[Positions]:
+        return self.sets
+
+    def settle(self, stream: TokenStream) -> None:
+        stream.settle(self.rows, self.located)
+
     @classmethod
-    def of(cls, stream: TokenStream, sets: list[Positions]) -> Chosen:
+    def of(cls, stream: TokenStream, sets: list[Positions]) -> ChosenSets:
         """The sets' rows, found; those in the cold pool only start to be read."""
         rows = sets[0] if len(sets) == 1 else np.flatnonzero(_members(sets, stream.length).any(0))
         return cls(stream.length, sets, rows, stream.locate(rows))
@@ -43,12 +90,6 @@ class Chosen:
         trace: Trace,
         meanwhile: Callable[[], None],
     ) -> tuple[torch.Tensor, PerHead]:
-        """Attention of a query [H, G, 1, d] to what each head selected and to its own row; cold rows last.
-
-        meanwhile   called when only cold rows are waited for
-
-        Returns the output [H, G, 1, d] and the log-sum-exp float32 [H, G].
-        """
         located, count = self.located, len(self.rows)
         stored = len(located.hot) + len(located.cold)
         newest_ranks, cold = np.arange(stored, count), np.arange(len(located.cold))

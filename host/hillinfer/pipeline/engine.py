@@ -13,9 +13,8 @@ from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.registry import open_device
 from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import Geometry
-from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.choosing import Chooser
-from hillinfer.pipeline.chosen import Chosen
+from hillinfer.pipeline.chosen import Chosen, ChosenSets
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.evaluate import Evaluator
 from hillinfer.pipeline.heap import Heap
@@ -28,7 +27,7 @@ from hillinfer.policies.base import SelectingPolicy
 from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import Ledger
-from hillinfer.store.token_stream import Selection, TokenStream, make_pieces
+from hillinfer.store.token_stream import TokenStream, make_pieces
 
 _KEY_FORMAT = "int8"
 
@@ -197,30 +196,28 @@ class TieredEngine(Engine):
         grouped = self.geometry.group_heads(query)
         if layer == 0:
             self._tidy()
-        chosen = None
-        if not self._chooser.exact(stream.length):
-            if ahead is not None and ahead.length == stream.length:
-                chosen = ahead
-            else:
-                chosen = self._choose(work, grouped[:, :, 0], scaling)
+            self._behind.catch_up()
+        own, chosen = self.geometry.pack_rows(keys, values), None
+        selects = not self._chooser.exact(stream.length)
+        if selects and ahead is not None and ahead.length == stream.length:
+            chosen = ahead
+        elif selects:
+            self._recall(work, scaling)
+            asked = grouped[:, :, 0]
+            chosen = self._chooser.at_once(stream, asked, own, scaling) or self._choose(work, asked, scaling)
         work.ahead = None
         if self.witness is not None:
-            self.witness(layer, sequence, [np.arange(stream.length)] if chosen is None else chosen.sets)
+            self.witness(layer, sequence, [np.arange(stream.length)] if chosen is None else chosen.by_head())
         if chosen is None:
-            counted = not self._chooser.exact(stream.length)
-            return self._exact(stream.id, query, keys, values, scaling, decoding=True, count=counted)
-        own = self.geometry.pack_rows(keys, values)
-        scored = isinstance(self.policy, SelectingPolicy)  # then there is a better time to catch up: during the scoring
-        meanwhile = (lambda: None) if scored else self._behind.catch_up
-        out, lse = chosen.attend(stream, grouped, own, scaling, self.trace, meanwhile)
-        located = chosen.located
-        cold = len(located.cold)
-        self.ledger.step(hot=len(located.hot), cold=cold, cold_bytes=cold * self.geometry.row_bytes)
+            return self._exact(stream.id, query, keys, values, scaling, decoding=True, count=selects)
+        out, lse = chosen.attend(stream, grouped, own, scaling, self.trace, self._behind.catch_up)
+        cold = chosen.cold_rows
+        self.ledger.step(hot=chosen.hot_rows, cold=cold, cold_bytes=cold * self.geometry.row_bytes)
         with self.trace.span("store"):
             stream.append(own)
         self._chooser.stepped(stream.id, grouped, keys, lse)
         self._account(work)
-        self._behind.put(work, partial(_settle, self.trace, stream, chosen.rows, located))
+        self._behind.put(work, partial(_settle, self.trace, stream, chosen))
         return out.flatten(0, 1)
 
     def foretell(self, layer: int, sequence: int, query: torch.Tensor, scaling: float) -> None:
@@ -234,17 +231,21 @@ class TieredEngine(Engine):
 
     def _choose(self, work: Work, query: torch.Tensor, scaling: float) -> Chosen | None:
         """What a query [H, G, d] attends to, its cold rows on their way; None: everything."""
+        self._recall(work, scaling)
         stream = work.stream
-        if work.fresh:  # before the first step after a prompt its last queries fill the hit-rate table and the pool
-            work.fresh = False
-            recalled = self._chooser.recall(stream, scaling)
-            if recalled:
-                stream.seed([np.unique(np.concatenate(sets)) for sets in recalled])
         sets = self._chooser.choose(stream, query, scaling)
         if sets is None:
             return None
         with self.trace.span("locate"):
-            return Chosen.of(stream, sets)
+            return ChosenSets.of(stream, sets)
+
+    def _recall(self, work: Work, scaling: float) -> None:
+        """Before the first step after a prompt its last queries fill the hit-rate table and the pool."""
+        if work.fresh:
+            work.fresh = False
+            recalled = self._chooser.recall(work.stream, scaling)
+            if recalled:
+                work.stream.seed([np.unique(np.concatenate(sets)) for sets in recalled])
 
     def _account(self, work: Work) -> None:
         """Tell the ledger what the stream's index takes now."""
@@ -266,6 +267,6 @@ class TieredEngine(Engine):
         self.csd.close()
 
 
-def _settle(trace: Trace, stream: TokenStream, selected: Positions, located: Selection) -> None:
+def _settle(trace: Trace, stream: TokenStream, chosen: Chosen) -> None:
     with trace.span("place"):
-        stream.settle(selected, located)
+        chosen.settle(stream)

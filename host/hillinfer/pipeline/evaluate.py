@@ -62,6 +62,13 @@ class Evaluator:
                 self._ledger.scored(host=scored, device=remote)
         return [out[: stream.length] for out in results]
 
+    def scored_at_once(self, stream: TokenStream, seconds: float) -> None:
+        """All tokens were scored by this thread, also those that are the storage device's, whose keys lie here."""
+        tokens, runs = stream.scored_by_device
+        self._ledger.scored(host=stream.length - tokens, device=tokens)
+        if tokens:
+            self._csd.scanned(stream.id, tokens, runs, seconds * tokens / stream.length)
+
     def _host(self, stream: TokenStream, query: QuantisedQuery, out: Scores) -> int:
         """Score what the host owns into ``out``; returns how many tokens that was."""
         tiles = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ import torch
 
 from hillinfer.csd.contract import Stream
 from hillinfer.kv.selection import Positions
+from hillinfer.pipeline.at_once import ChosenAtOnce
 from hillinfer.pipeline.choosing import WINDOW, Chooser
 from hillinfer.pipeline.evaluate import Evaluator
 from hillinfer.pipeline.trace import Trace
@@ -52,6 +54,22 @@ class NearData(Chooser):
         if normaliser is None:  # nothing was attended yet
             return None
         return self._select(stream, (query.float().cpu().numpy(), normaliser), scaling)
+
+    def at_once(
+        self, stream: TokenStream, query: torch.Tensor, own: torch.Tensor, scaling: float
+    ) -> ChosenAtOnce | None:
+        normaliser, count = self._normaliser.get(stream.id), self._policy.best_of(stream.length)
+        if normaliser is None or count is None or query.device.type != "cpu" or not stream.read_in_place:
+            return None
+        keys = stream.keys_in_memory()
+        if keys is None:
+            return None
+        query = query.float().contiguous()
+        start = time.perf_counter()
+        queries = self._policy.queries(query.numpy(), scaling, normaliser, stream.lowest_exponent)
+        chosen = ChosenAtOnce(stream, keys, queries[0], query, own, scaling, count, self._trace)
+        self._evaluator.scored_at_once(stream, chosen.scored_at - start)
+        return chosen
 
     def recall(self, stream: TokenStream, scaling: float) -> list[list[Positions]]:
         return [self._select(stream, asked, scaling, count=False) for asked in self._window.pop(stream.id, ())]

@@ -43,6 +43,10 @@ class Trace:
         finally:
             self.spans.append(Span(name, threading.current_thread().name, start, time.perf_counter()))
 
+    def record_here(self, name: str, start: float, end: float) -> None:
+        """Note work of this thread that has no place for a ``with``."""
+        self.record(name, threading.current_thread().name, start, end)
+
     def record(self, name: str, thread: str, start: float, end: float) -> None:
         """Note work that was done elsewhere, by ``time.perf_counter``."""
         if self.enabled:

@@ -139,6 +139,13 @@ class SelectingPolicy(Policy):
     def select(self, scores: list[Scores]) -> list[Positions]:
         """Ascending positions to attend for each list of scores int16 [tokens]: one for all heads, or one per head."""
 
+    def best_of(self, cached: int) -> int | None:
+        """How many of ``cached`` tokens are attended, if those are the ones with the highest scores for one query.
+
+        None: there are more queries, or more to it than that, and ``select`` has to be asked.
+        """
+        return None
+
     @abstractmethod
     def observe(self, normaliser: PerHead | None, lse: PerHead) -> PerHead:
         """The normaliser after a step whose attention left the log-sum-exp ``lse`` (None before the first)."""

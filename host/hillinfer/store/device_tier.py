@@ -27,9 +27,12 @@ class DeviceTier:
             self._rows = reserve(tokens, geometry.row_stride, geometry.dtype)
         else:
             self._rows = torch.zeros(tokens, geometry.row_stride, dtype=geometry.dtype, device=device)
+        self._bytes = self._rows.view(torch.uint8).numpy() if device.type == "cpu" else None
         nbytes = tile_bytes(geometry.kv_heads, geometry.head_dim)
         self._tiles: Tiles = reserve(capacity_tiles, nbytes, torch.uint8).numpy()
         self._exponents = np.zeros((capacity_tiles, geometry.kv_heads), np.int8)
+        self.lowest = np.full(geometry.kv_heads, 15, np.int8)
+        """The smallest exponent that any scoring key here has had, int8 [H]."""
         self.capacity = tokens
         self.first = 0
         self._length = 0
@@ -46,6 +49,16 @@ class DeviceTier:
     def rows(self) -> torch.Tensor:
         """Rows [len, row_stride] in order, a view."""
         return self._rows[: self._length]
+
+    @property
+    def on_cpu(self) -> bool:
+        return self._bytes is not None
+
+    @property
+    def bytes(self) -> npt.NDArray[np.uint8]:
+        """The rows as uint8 [len, row_bytes], a view; only where they are ``on_cpu``."""
+        assert self._bytes is not None, "rows on another device are not read in place"
+        return self._bytes[: self._length]
 
     def take(self, index: torch.Tensor) -> torch.Tensor:
         """A copy of the rows ``index`` (int64, on the CPU), on the device."""
@@ -110,3 +123,4 @@ class DeviceTier:
         cast = cast_keys(keys, self._format)
         _native.pack_keys(cast.integers, self._tiles, start)
         self._exponents[tile : tile + len(cast.exponents)] = cast.exponents
+        self.lowest = np.minimum(self.lowest, cast.exponents.min(0))

@@ -29,6 +29,8 @@ class HostTiles:
         self._exponents = np.zeros((reserve_tiles, geometry.kv_heads), np.int8)
         self.tiles: list[int] = []
         """Tiles the host scores, ascending."""
+        self.changes = 0
+        """How often that has changed."""
 
     def __len__(self) -> int:
         return len(self.tiles)
@@ -40,6 +42,7 @@ class HostTiles:
 
     def add(self, first_tile: int, keys: ScoringKeys, capacity: int) -> None:
         """Take over new whole tiles, the newest of them if there are more than ``capacity``; older ones leave."""
+        self.changes += 1
         count = len(keys.exponents)
         keep = min(count, capacity)
         oldest = first_tile + count - self._size  # what lies further back is overwritten
@@ -55,6 +58,7 @@ class HostTiles:
     def drop(self, leaving: list[int]) -> None:
         """Leave tiles to the storage device."""
         if leaving:
+            self.changes += 1
             self.tiles = [tile for tile in self.tiles if tile not in leaving]
 
     def runs(self) -> list[tuple[int, Tiles, npt.NDArray[np.int8]]]:

@@ -20,7 +20,7 @@ class HotPool:
     A token is here as a *resident*, until placement decides otherwise, or as a *guest*: it was just read, is worth
     keeping for a few steps, and makes room for the next in order of last use.
 
-    rows       [slots, row_stride], in no order
+    rows       [slots, row_stride], in no order; bytes: the same as uint8 [slots, row_bytes]
     slot_of    int32 [tokens]: a token's slot, −1 when it is not here
     residents  int64 [slots in use]: the resident in each slot, −1 where there is none
     tile_fill  int16 [tiles]: how many of a tile's tokens are here
@@ -29,7 +29,7 @@ class HotPool:
     def __init__(self, geometry: Geometry, reserve_rows: int) -> None:
         self._row_bytes = geometry.row_bytes
         self.rows = reserve(reserve_rows, geometry.row_stride, geometry.dtype)
-        self._bytes: npt.NDArray[np.uint8] = self.rows.view(torch.uint8).numpy()
+        self.bytes: npt.NDArray[np.uint8] = self.rows.view(torch.uint8).numpy()
         self._slot_of = Column(np.int32, fill=-1)
         self._tile_fill = Column(np.int16)
         self._residents = Column(np.int64, fill=-1)
@@ -131,7 +131,7 @@ class HotPool:
         self, tokens: Positions, leaving: Positions, coming: Positions, rows: torch.Tensor, ranks: Positions
     ) -> None:
         source = rows.view(torch.uint8).numpy()
-        _native.exchange(self._bytes, self.slot_of, tokens, self.tile_fill, leaving, coming, source, ranks)
+        _native.exchange(self.bytes, self.slot_of, tokens, self.tile_fill, leaving, coming, source, ranks)
 
     def _fill(self, positions: Positions, by: int) -> None:
         np.add.at(self._tile_fill.values, positions // TILE, by)

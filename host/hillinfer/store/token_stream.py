@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from hillinfer.csd.contract import Device, ReadTicket, Run, Stream
+from hillinfer.csd.contract import Device, KeyRun, ReadTicket, Run, Stream
 from hillinfer.kv.geometry import TILE, Geometry
 from hillinfer.kv.keys import cast_keys
+from hillinfer.kv.row_attention import ELEMENTS
 from hillinfer.kv.scoring import Tiles
 from hillinfer.store.capacity import Capacity, Room
 from hillinfer.store.device_tier import DeviceTier
@@ -31,6 +32,10 @@ def make_pieces(geometry: Geometry) -> tuple[torch.Tensor, torch.Tensor]:
     """Memory for two pieces of rows, one being read while the other is attended; shared by all streams."""
     rows = max(TILE, _PIECE_BYTES // geometry.row_bytes // TILE * TILE)
     return reserve(rows, geometry.row_stride, geometry.dtype), reserve(rows, geometry.row_stride, geometry.dtype)
+
+
+def _run(tile: int, keys: Tiles, exponents: npt.NDArray[np.int8]) -> KeyRun:
+    return tile * TILE, len(keys) * TILE, keys, exponents
 
 
 @dataclass
@@ -112,11 +117,21 @@ class TokenStream:
         self._lowest = np.full(geometry.kv_heads, 15, np.int8)
         self._context = 0  # tokens of the stream, with those just coming in
         self._counted = (0, 0, 0)
+        self.no_rows = torch.empty(0, geometry.row_stride, dtype=geometry.dtype)
+        self._keys: list[KeyRun] | None = None
+        self._keys_of = (-1, -1)  # tokens stored, and changes of the host's tiles, when ``_keys`` was made
+        self.scored_by_device = (0, 0)
+        """Tokens, and runs of them, that are the storage device's to score; as of ``keys_in_memory``."""
 
     @property
     def stored(self) -> int:
         """Tokens in the log."""
         return self.device_tier.first
+
+    @property
+    def read_in_place(self) -> bool:
+        """Whether native code can read the rows in memory as they are."""
+        return self.device_tier.on_cpu and self.geometry.dtype in ELEMENTS
 
     @property
     def length(self) -> int:
@@ -126,8 +141,7 @@ class TokenStream:
     @property
     def lowest_exponent(self) -> npt.NDArray[np.int8]:
         """The smallest exponent of any scoring key, int8 [H]."""
-        newest: npt.NDArray[np.int8] = self.device_tier.exponents.min(0, initial=15)
-        return np.minimum(self._lowest, newest)
+        return np.minimum(self._lowest, self.device_tier.lowest)
 
     # ---- tokens coming in
 
@@ -227,6 +241,13 @@ class TokenStream:
         newest = positions[stored:] - self.stored
         return Selection(slots[hot].astype(np.int64), newest, missing, place, hot, cold, ticket)
 
+    def bring(self, positions: Positions) -> Fetch:
+        """Start reading the rows of ascending positions that are in the cold pool only."""
+        rows = torch.empty(len(positions), self.geometry.row_stride, dtype=self.geometry.dtype)
+        ticket = self._csd.read(self.id, positions, rows.view(torch.uint8).numpy())
+        ranks = np.arange(len(positions))
+        return Fetch(rows, Selection(positions[:0], positions[:0], positions, rows, ranks[:0], ranks, ticket))
+
     def fetch(self, positions: Positions, out: torch.Tensor | None = None) -> Fetch:
         """Start bringing the rows of ascending positions together, from whatever tier holds them.
 
@@ -259,7 +280,25 @@ class TokenStream:
             start = tile + 1
         return runs
 
+    def keys_in_memory(self) -> list[KeyRun] | None:
+        """Where all scoring keys are, in order of position; None unless all are in this process's memory."""
+        state = self.stored, self.host_tiles.changes
+        if state != self._keys_of:
+            self._keys_of, runs = state, self.device_runs()
+            self.scored_by_device = sum(run.tokens for run in runs), len(runs)
+            theirs = self._csd.in_memory(self.id, runs) if runs else []
+            ours = [_run(*tiles) for tiles in self.host_tiles.runs()]
+            self._keys = None if theirs is None else sorted([*theirs, *ours], key=lambda run: run[0])
+        if self._keys is None or not len(self.device_tier):
+            return self._keys
+        return [*self._keys, _run(*self.newest_tiles)]
+
     # ---- behind the step
+
+    def settle_hot(self, selected: Positions) -> None:
+        """``settle`` where nothing was read and no guest can be among the selected: no token changes places."""
+        self.placement.count(selected)
+        self._ledger.moved(0, len(self.hot_pool), step=True)
 
     def settle(self, selected: Positions, located: Selection) -> None:
         """Count a step's selection; let tokens of it that are no residents trade places with colder ones that are.
@@ -327,6 +366,8 @@ class TokenStream:
             self.hot_pool.nbytes + self.host_tiles.nbytes,
             self.stored * self.geometry.row_bytes,
         )
+        if held == self._counted:
+            return
         device, hot, cold = (now - before for now, before in zip(held, self._counted, strict=True))
         self._counted = held
         self._ledger.change(device=device, hot=hot, cold=cold)

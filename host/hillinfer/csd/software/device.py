@@ -12,7 +12,7 @@ from hillinfer.kv.geometry import Geometry
 
 
 class SoftwareDevice(TwoPartDevice):
-    """Rows in a log per layer, a scoring copy beside it, one scoring thread, a pool of reading and writing threads.
+    """Rows in a log per layer, a scoring copy in memory, one scoring thread, a pool of reading and writing threads.
 
     region_tokens   most tokens a sequence may have
     record          called as ``record(name, thread, start, end)`` for each launch that is complete, for a trace
@@ -21,7 +21,7 @@ class SoftwareDevice(TwoPartDevice):
     def __init__(self, geometry: Geometry, folder: Path, *, create: bool, region_tokens: int, record: Record) -> None:
         rows = ColdRows(geometry, folder, create=create, region_tokens=region_tokens)
         try:
-            scorer = SoftwareScorer(geometry, folder, region_tokens=rows.region_tokens, record=record)
+            scorer = SoftwareScorer(geometry, region_tokens=rows.region_tokens, record=record)
         except BaseException:
             rows.close()
             raise
