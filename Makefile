@@ -32,7 +32,6 @@ lint: setup  ## ruff and strict mypy
 
 bench: setup  ## quality and speed beside the stock cache (20 minutes); JSON in build/reports
 	@.venv/bin/hillinfer bench decode
-	@.venv/bin/hillinfer bench decode --tokens 4224 --steps 128 --output build/reports/locality.json
 
 bench-policies: setup build/reports/head-profile.json  ## all policies at equal budgets (40 minutes); table, plot and JSON in build/reports
 	@.venv/bin/hillinfer bench policies --profile build/reports/head-profile.json

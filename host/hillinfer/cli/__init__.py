@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hillinfer.cli import bench_io, bench_policies  # noqa: F401  # they add their commands
+from hillinfer.cli import bench_decode, bench_io, bench_policies  # noqa: F401  # they add their commands
 from hillinfer.cli.bench import bench_app
 from hillinfer.cli.console import complain, write_json
 from hillinfer.cli.doctor import doctor_command

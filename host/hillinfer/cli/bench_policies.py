@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from hillinfer.cli.bench import bench_app, document_tokens, percent, show_table, write_result
-from hillinfer.cli.console import human_bytes, stderr, stdout, write_json
+from hillinfer.cli.bench import bench_app, document_tokens, numbers, percent, progress, show_table, write_result
+from hillinfer.cli.console import human_bytes, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
 from hillinfer.cli.policy import PolicyFile, load_file
 from hillinfer.errors import SettingError
@@ -41,14 +41,14 @@ def policies_command(
     _debug: Debug = False,
 ) -> None:
     """All policies at equal budgets, on the same prompts: quality beside the full cache, memory, time."""
-    lengths, shares, places = _numbers(tokens, "tokens"), _numbers(budgets, "budgets"), _numbers(depths, "depths")
+    lengths, shares, places = numbers(tokens, "tokens"), numbers(budgets, "budgets"), numbers(depths, "depths")
     if steps < 1 or passages < 1 or not all(length > steps for length in lengths):
         raise SettingError("bench needs steps and passages of at least 1, and more tokens than steps")
     if not all(0 < share <= 1 for share in shares) or not all(0 <= place <= 1 for place in places):
         raise SettingError("budgets are shares above 0% up to 100%, and depths lie between 0 and 1")
     from hillinfer.bench import passkey, policies_plot
     from hillinfer.bench import policies as bench
-    from hillinfer.bench.decode import passages as windows
+    from hillinfer.bench.texts import passages as windows
     from hillinfer.models import load
 
     policies_plot.check_plot()
@@ -59,12 +59,8 @@ def policies_command(
     loaded = load(model)
     longest = int(max(lengths))
     ids = document_tokens(loaded.tokenizer, text, longest)
-    console, rows = stderr(), []
-    with console.status("starting") as status:
-
-        def say(doing: str) -> None:
-            status.update(doing) if console.is_terminal else console.print(doing)
-
+    rows = []
+    with progress() as say:
         comparison = bench.Comparison(loaded.model, chosen, shares, cold_dir, say)
         for length in map(int, lengths):
             texts = windows(ids, length, passages)
@@ -116,15 +112,3 @@ def policies_table(model: str, rows: Sequence[Row], context: int) -> Table:
             end_section=last,
         )
     return table
-
-
-def _numbers(text: str, option: str) -> list[float]:
-    """Numbers between commas; a percent sign divides by a hundred."""
-    try:
-        numbers = [
-            float(part.strip().removesuffix("%")) / (100 if part.strip().endswith("%") else 1)
-            for part in text.split(",")
-        ]
-    except ValueError:
-        raise SettingError(f"--{option} is {text!r}: write numbers with commas between them") from None
-    return numbers
