@@ -20,6 +20,7 @@ Arena::Arena(size_t size) : nbytes(size) {
     void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     data = static_cast<uint8_t*>(memory);
+    madvise(data, nbytes, MADV_DONTFORK);  // the kernel writes to these very pages: a fork must not copy them
 }
 
 Arena::~Arena() { munmap(data, nbytes); }
