@@ -118,7 +118,12 @@ class ScanThread:
 
 class RowReader:
     def __init__(
-        self, engine: str = "auto", depth: int = 64, slot_bytes: int = 131072, gap_bytes: int = 32768
+        self,
+        engine: str = "auto",
+        depth: int = 256,
+        arena_bytes: int = 8388608,
+        request_bytes: int = 131072,
+        gap_bytes: int = 32768,
     ) -> None: ...
     @property
     def engine(self) -> str: ...

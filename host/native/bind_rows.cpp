@@ -33,7 +33,7 @@ struct File {
     File(const Reader& from, int fd, int64_t row_bytes, int64_t alignment)
         : reader(from.reader), file{fd, -1, row_bytes, alignment} {
         check(row_bytes > 0 && alignment > 0, "row_bytes and alignment are positive");
-        check(row_bytes + 2 * alignment <= int64_t(reader->settings.slot_bytes), "a row must fit into a slot");
+        check(row_bytes + 2 * alignment <= int64_t(reader->settings.request_bytes), "a row must fit into a request");
         file.file = reader->add_file(fd);
     }
     ~File() { reader->remove_file(file.file); }
@@ -111,13 +111,16 @@ nb::object failure(const Read& self) {
 void bind_rows(nb::module_& m) {
     nb::class_<Reader>(m, "RowReader", "Reads rows of files, many at once.")
         .def("__init__",
-             [](Reader* self, const std::string& engine, size_t depth, size_t slot_bytes, int64_t gap_bytes) {
-                 check(depth > 0 && depth <= 4096 && slot_bytes > 0 && slot_bytes % 4096 == 0 && gap_bytes >= 0,
-                       "depth is 1 to 4096, slot_bytes a multiple of 4096");
-                 auto made = std::make_shared<RowReader>(ReaderSettings{engine, depth, slot_bytes, gap_bytes});
+             [](Reader* self, const std::string& engine, size_t depth, size_t arena_bytes, size_t request_bytes,
+                int64_t gap_bytes) {
+                 check(depth > 0 && depth <= 4096, "depth is 1 to 4096");
+                 check(request_bytes > 0 && request_bytes <= arena_bytes && gap_bytes >= 0, "a request fits the arena");
+                 auto made = std::make_shared<RowReader>(
+                     ReaderSettings{engine, depth, arena_bytes, request_bytes, gap_bytes});
                  new (self) Reader{std::move(made)};
              },
-             "engine"_a = "auto", "depth"_a = 64, "slot_bytes"_a = 1 << 17, "gap_bytes"_a = 1 << 15)
+             "engine"_a = "auto", "depth"_a = 256, "arena_bytes"_a = 8 << 20, "request_bytes"_a = 1 << 17,
+             "gap_bytes"_a = 1 << 15)
         .def_prop_ro("engine", [](const Reader& self) { return std::string(self.reader->engine()); })
         .def_prop_ro("refused", [](const Reader& self) { return self.reader->refused(); },
                      "Why io_uring is not in use; empty where it is, or was not asked for.")

@@ -1,10 +1,7 @@
 #include "row_reader.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <stdexcept>
 #include <system_error>
 
@@ -16,17 +13,8 @@ constexpr int kPatience = 100;  // milliseconds after which one who waits looks 
 
 }  // namespace
 
-Arena::Arena(size_t size) : nbytes(size) {
-    void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    data = static_cast<uint8_t*>(memory);
-    madvise(data, nbytes, MADV_DONTFORK);  // the kernel writes to these very pages: a fork must not copy them
-}
-
-Arena::~Arena() { munmap(data, nbytes); }
-
 RowReader::RowReader(const ReaderSettings& wanted)
-    : settings(wanted), arena_(wanted.depth * wanted.slot_bytes), slots_(wanted.depth), done_(wanted.depth) {
+    : settings(wanted), arena_(wanted.arena_bytes), slots_(wanted.depth), done_(wanted.depth) {
     const bool any = settings.engine == "auto";
     if (any || settings.engine == "io_uring")
         engine_ = open_uring(settings.depth, arena_.data, arena_.nbytes, refused_);
@@ -72,31 +60,33 @@ void RowReader::disturb(double delay, size_t every, int32_t result) {
 std::shared_ptr<RowRead> RowReader::start(const RowFile& file, int64_t base, std::vector<int64_t> positions,
                                           std::vector<uint32_t> checksums, uint8_t* out) {
     auto read = std::make_shared<RowRead>(file, base, std::move(positions), std::move(checksums), out,
-                                          settings.gap_bytes, int64_t(settings.slot_bytes));
+                                          settings.gap_bytes, int64_t(settings.request_bytes));
     std::unique_lock lock(mutex_);
     if (!engine_) throw std::runtime_error("the reader is closed");
     if (read->windows.empty()) return read;
     queue_.push_back(read);
-    if (free_.empty()) gather(lock, 0, false);
-    else fill();
+    fill();
+    if (!queue_.empty()) gather(lock, 0, false);  // no room: something may have come back by now
     return read;
 }
 
 IoRequest RowReader::request(uint32_t slot) const {
     const RowRead& read = *slots_[slot].read;
     const Window& window = read.windows[slots_[slot].window];
-    uint8_t* to = arena_.data + slot * settings.slot_bytes + window.got;
+    uint8_t* to = arena_.data + slots_[slot].place + window.got;
     return {read.file.fd, read.file.file, to, window.length - window.got, window.offset + window.got, slot};
 }
 
-// Start as many of the windows that wait as there are places for.
+// Start as many of the windows that wait as there is room for.
 void RowReader::fill() {
     batch_.clear();
     while (!free_.empty() && !queue_.empty()) {
         const auto read = queue_.front();
+        const size_t place = arena_.take(read->windows[read->next].length);
+        if (place == Arena::kNone) break;
         const uint32_t slot = free_.back();
         free_.pop_back();
-        slots_[slot] = {read, read->next++};
+        slots_[slot] = {read, read->next++, place};
         batch_.push_back(request(slot));
         if (read->next == read->windows.size()) queue_.pop_front();
     }
@@ -144,10 +134,11 @@ void RowReader::complete(const IoDone& done) {
             engine_->submit(&again, 1);
             return;
         }
-        read.land(window, arena_.data + done.tag * settings.slot_bytes, done.result);
+        read.land(window, arena_.data + slot.place, done.result);
         if (read.error) forget(read);
     }
     read.left--;
+    arena_.give(slot.place, window.length);
     slot.read.reset();
     free_.push_back(done.tag);
 }

@@ -10,28 +10,20 @@
 #include <string>
 #include <vector>
 
+#include "arena.h"
 #include "io_engine.h"
 #include "row_read.h"
 
 namespace hillinfer {
 
-// Page-aligned memory that requests write to.
-class Arena {
-  public:
-    explicit Arena(size_t nbytes);
-    ~Arena();
-    Arena(const Arena&) = delete;
-    uint8_t* data;
-    const size_t nbytes;
-};
-
-// engine      "io_uring", "pool", or "auto": io_uring where the kernel gives it
-// depth       requests in flight; more wait for a place
-// slot_bytes  memory of each: the longest request
-// gap_bytes   read over a gap this small rather than issue another request
+// engine         "io_uring", "pool", or "auto": io_uring where the kernel gives it
+// depth          requests in flight, at most
+// arena_bytes    memory of all requests in flight; more wait until there is room
+// request_bytes  of one request, at most
+// gap_bytes      read over a gap this small rather than issue another request
 struct ReaderSettings {
     std::string engine;
-    size_t depth, slot_bytes;
+    size_t depth, arena_bytes, request_bytes;
     int64_t gap_bytes;
 };
 
@@ -68,7 +60,7 @@ class RowReader {
   private:
     struct Slot {
         std::shared_ptr<RowRead> read;  // null: free
-        size_t window;
+        size_t window, place;  // of the read; in the arena
     };
 
     IoRequest request(uint32_t slot) const;

@@ -34,7 +34,7 @@ def test_every_row_of_every_kind_is_checked_and_counted(bench):
     assert planes.requests_per_s / planes.per_s == pytest.approx(2)
     apart, merged = (bench.gaps("pool", 1536, gap) for gap in (0, 32768))
     assert merged.requests_per_s / merged.per_s < 0.6 * apart.requests_per_s / apart.per_s
-    found = [rows, planes, apart, merged, *(bench.random("pool", each, 64) for each in (768, 16384))]
+    found = [rows, planes, apart, merged, *(bench.random("pool", each, io.DEPTH) for each in (768, 16384))]
     result = json.loads(json.dumps(io.as_dict(found, {"size": 1})))
     assert set(result["summary"]) == {"gaps_merged_over_not_1536", "rows_over_planes_1536"}
     assert [each["engine"] for each in result["costs"]] == ["pool"]

@@ -21,12 +21,12 @@ from hillinfer.errors import SettingError
 
 ROWS = 1500
 BASE = 4096  # of the region in the file
-GAP, SLOT = 4096, 1 << 16
+GAP, LONGEST = 4096, 1 << 16
 
 
-def _open(engine, depth=64, slot_bytes=SLOT, gap_bytes=GAP):
+def _open(engine, depth=64, gap_bytes=GAP, arena_bytes=1 << 20):
     try:
-        reader = _native.RowReader(engine, depth, slot_bytes, gap_bytes)
+        reader = _native.RowReader(engine, depth, arena_bytes, LONGEST, gap_bytes)
     except ValueError as error:
         pytest.skip(f"this machine has no {engine}: {error}")
     assert reader.engine == engine
@@ -87,9 +87,14 @@ _BATCHES = st.lists(st.sets(st.integers(0, ROWS - 1), max_size=300), min_size=1,
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(batches=_BATCHES, depth=st.sampled_from([1, 3, 64]), gap=st.sampled_from([0, 4096, 32768]))
-def test_any_rows_are_what_pread_gives_whatever_the_order_of_waiting(engine, content, batches, depth, gap):
-    with contextlib.closing(_open(engine, depth, gap_bytes=gap)) as reader:
+@given(
+    batches=_BATCHES,
+    depth=st.sampled_from([1, 3, 64]),
+    gap=st.sampled_from([0, 4096, 32768]),
+    arena=st.sampled_from([LONGEST, 3 * LONGEST, 1 << 22]),
+)
+def test_any_rows_are_what_pread_gives_whatever_the_order_of_waiting(engine, content, batches, depth, gap, arena):
+    with contextlib.closing(_open(engine, depth, gap, arena)) as reader:
         started = [(sorted(batch), *content.start(reader, sorted(batch))) for batch in batches]
         for positions, read, out in reversed(started):
             assert read.requests <= len(positions)
@@ -113,7 +118,7 @@ def test_rows_are_told_once_each_and_are_there_when_they_are(engine, content, ro
 
 def test_neighbours_share_a_request_and_long_runs_are_split(reader, content):
     row_bytes = content.rows.shape[1]
-    longest = max(1, (SLOT - 2 * (content.file.alignment if content.file.direct else 1)) // row_bytes)
+    longest = max(1, (LONGEST - 2 * (content.file.alignment if content.file.direct else 1)) // row_bytes)
     for positions, requests in (
         ([3, 4, 5], -(-3 // longest)),
         ([3, 4 + GAP // row_bytes], 1),
@@ -243,10 +248,10 @@ def test_threads_share_a_reader(reader, small):
     assert not wrong
 
 
-def test_a_row_that_no_slot_holds_is_refused(reader, small):
-    with pytest.raises(ValueError, match="slot"):
-        _native.RowFile(reader, small.file.fd, SLOT, 512)
-    big = reading.open_reader(1 << 20)  # slots grow with the rows
+def test_a_row_that_no_request_holds_is_refused(reader, small):
+    with pytest.raises(ValueError, match="request"):
+        _native.RowFile(reader, small.file.fd, LONGEST, 512)
+    big = reading.open_reader(1 << 20)  # requests grow with the rows
     _native.RowFile(big, small.file.fd, 1 << 20, 4096)
     big.close()
 

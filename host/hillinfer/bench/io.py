@@ -25,8 +25,8 @@ ROW_BYTES = (768, 1536, 4096, 16384, 65536)
 DEPTHS = (1, 8, 32, 64, 128, 256)
 GAPS = (0, 4096, 16384, 32768, 65536)
 PLANE_ROWS = (1536, 4096, 16384, 65536)
-_DEPTH = 64  # of all that does not ask for depths
-_SLOT = 1 << 17
+DEPTH = 256  # of all that does not ask for depths: what the cold pool reads with
+_REQUEST = 1 << 17
 _WRITE = 4 << 20
 _BATCH = 512  # rows of a read, at least
 
@@ -59,7 +59,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Cost:
-    """A request takes ``request_us`` and ``kib_us`` more per KiB, at depth 64: a least-squares line through row sizes.
+    """A request takes ``request_us`` and ``kib_us`` more per KiB, at the depth in use: a least-squares line through row sizes.
 
     gap_bytes   that are read in the time of one request: what it pays to read over
     """
@@ -134,7 +134,7 @@ class Bench:
         rows = _WRITE // row_bytes
         starts = range(0, self._size // row_bytes - rows, rows)
         reads = [np.arange(first, first + rows) for first in starts]
-        return self._measure("sequential", engine, row_bytes, _DEPTH, 0, reads)
+        return self._measure("sequential", engine, row_bytes, DEPTH, 0, reads)
 
     def random(self, engine: str, row_bytes: int, depth: int) -> Figure:
         """Single rows at random places, none beside another."""
@@ -152,12 +152,12 @@ class Bench:
             within = walked - np.repeat(walked[ends - sizes], sizes)
             places = np.repeat(starts, sizes) + within
             reads.append(np.unique(places[places < self._size // row_bytes]))
-        return self._measure("gaps", engine, row_bytes, _DEPTH, gap_bytes, reads)
+        return self._measure("gaps", engine, row_bytes, DEPTH, gap_bytes, reads)
 
     def layout(self, engine: str, row_bytes: int, layout: str) -> Figure:
         """Tokens at random places: key and value one row, or half a row in each of two planes."""
         reads = self._scattered(row_bytes, _BATCH)
-        return self._measure("layout", engine, row_bytes, _DEPTH, 0, reads, planes=layout == "planes")
+        return self._measure("layout", engine, row_bytes, DEPTH, 0, reads, planes=layout == "planes")
 
     def _scattered(self, row_bytes: int, count: int, clear: int = 2) -> list[Positions]:
         """Some reads of ``count`` rows at random, ``clear`` rows apart at least."""
@@ -185,7 +185,7 @@ class Bench:
         period = int(np.lcm(_WRITE, width))  # content and checksums repeat
         bases = (0, self._size // 2 // period * period) if planes else (0,)
         rows = requests = nbytes = 0
-        with contextlib.closing(_native.RowReader(engine, depth, _SLOT, gap_bytes)) as reader:
+        with contextlib.closing(_native.RowReader(engine, depth, depth * _REQUEST, _REQUEST, gap_bytes)) as reader:
             file = _native.RowFile(reader, self.file.fd, width, self.file.alignment if self.direct else 1)
             outs = [np.empty((max(map(len, reads)), width), np.uint8) for _ in bases]
             file.start(0, reads[-1], sums, outs[0][: len(reads[-1])]).finish()  # memory is there, files are known
@@ -228,7 +228,7 @@ def costs(figures: Sequence[Figure]) -> list[Cost]:
     """A line through the random reads of each engine, rows as large as what is read for them."""
     lines = []
     for engine in ENGINES:
-        mine = [each for each in figures if (each.kind, each.engine, each.depth) == ("random", engine, _DEPTH)]
+        mine = [each for each in figures if (each.kind, each.engine, each.depth) == ("random", engine, DEPTH)]
         if len(mine) > 1:
             slope, start = np.polyfit(
                 [each.request_kib for each in mine], [1e6 / each.requests_per_s for each in mine], 1
@@ -257,7 +257,7 @@ def summary(figures: Sequence[Figure]) -> dict[str, float]:
 
     pairs: dict[str, tuple[float | None, float | None]] = {}
     for row_bytes in ROW_BYTES:
-        of = {"kind": "random", "row_bytes": row_bytes, "depth": _DEPTH}
+        of = {"kind": "random", "row_bytes": row_bytes, "depth": DEPTH}
         pairs[f"io_uring_over_pool_{row_bytes}"] = rate(engine="io_uring", **of), rate(engine="pool", **of)
     for row_bytes in (1536, 4096, 16384):
         gaps = {"kind": "gaps", "row_bytes": row_bytes}

@@ -77,7 +77,7 @@ def tables(figures: Sequence[Figure], *, direct: bool) -> list[Table]:
         best = max(row, key=lambda each: each.per_s)
         cells = [f"{each.per_s / 1e3:.1f}" for each in row]
         scattered.add_row(human_bytes(row_bytes), engine, *cells, f"{best.mib_s:.0f}", f"{best.cpu_us:.1f}")
-    others = Table(title="everything else", caption=f"{source}; depth 64, rows are at random but for sequential ones")
+    others = Table(title="everything else", caption=f"{source}; the depth in use, rows are at random but for sequential ones")
     for heading in ("", "row", "engine", "gap", "layout", "rows/s", "requests/s", "KiB each", "MiB/s", "µs of CPU"):
         others.add_column(heading, justify="left" if heading in ("", "engine", "layout") else "right", no_wrap=True)
     rest = [each for each in figures if each.kind != "random"]
@@ -100,6 +100,6 @@ def tables(figures: Sequence[Figure], *, direct: bool) -> list[Table]:
 
 def _cost(cost: Cost) -> str:
     return (
-        f"{cost.engine}: {cost.request_us:.1f} µs a request and {cost.kib_us:.2f} µs a KiB at depth 64, "
+        f"{cost.engine}: {cost.request_us:.1f} µs a request and {cost.kib_us:.2f} µs a KiB at the depth in use, "
         f"so that it pays to read over gaps up to {human_bytes(cost.gap_bytes)}"
     )

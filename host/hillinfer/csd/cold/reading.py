@@ -13,7 +13,8 @@ ENGINES = ("auto", "io_uring", "pool")
 VARIABLE = "HILLINFER_IO"
 """The environment variable that names one of them."""
 
-_SLOT_BYTES = 1 << 17
+_REQUEST_BYTES = 1 << 17
+_ARENA_BYTES = 8 << 20  # what users may lock by default
 _PAGE = 4096
 
 
@@ -22,8 +23,8 @@ def open_reader(row_bytes: int) -> _native.RowReader:
     engine = os.environ.get(VARIABLE) or "auto"
     if engine not in ENGINES:
         raise SettingError(f"{VARIABLE} is {engine!r}, which is no I/O engine{nearest(engine, ENGINES)}")
-    slot = max(_SLOT_BYTES, (row_bytes // _PAGE + 3) * _PAGE)
+    request = max(_REQUEST_BYTES, (row_bytes // _PAGE + 3) * _PAGE)
     try:
-        return _native.RowReader(engine, slot_bytes=slot)
+        return _native.RowReader(engine, arena_bytes=max(_ARENA_BYTES, 8 * request), request_bytes=request)
     except ValueError as error:
         raise SettingError(f"{VARIABLE} is {engine!r}, which this machine refuses ({error}): leave it out") from None
