@@ -43,26 +43,27 @@ static void check(bool holds, const char* what) {
     if (!holds) throw nb::value_error(what);
 }
 
+static KeyFormat format_named(const std::string& name) {
+    if (name == "int8") return KeyFormat::int8;
+    if (name == "int4") return KeyFormat::int4;
+    check(name == "fp16", "key_format is int8, int4 or fp16");
+    return KeyFormat::fp16;
+}
+
 static Query make_query(In<int8_t, 3> q8, In<int32_t, 2> m, In<int32_t, 2> r, In<int32_t, 2> o,
-                        std::vector<int> heads, bool sum) {
+                        std::vector<int> heads, bool sum, const std::string& key_format) {
     const int kv_heads = int(q8.shape(0)), group = int(q8.shape(1)), dim = int(q8.shape(2));
     for (auto* each : {&m, &r, &o})
         check(int(each->shape(0)) == kv_heads && int(each->shape(1)) == group, "m, r and o are [heads, group]");
     Query query;
-    query.heads = kv_heads, query.group = group, query.head_dim = padded(dim), query.sum = sum;
+    query.format = format_named(key_format);
+    check(query.format != KeyFormat::fp16 || dim <= 1024, "fp16 keys have at most 1024 dimensions");  // sums below 2^24
+    query.heads = kv_heads, query.group = group, query.head_dim = padded(dim, query.format), query.sum = sum;
     query.active = heads;
-    query.q8.assign(heads.size() * group * query.head_dim, 0);
-    int8_t* to = query.q8.data();
     for (int head : heads) {
         check(head >= 0 && head < kv_heads, "no such head");
-        for (int g = 0; g < group; g++, to += query.head_dim) {
-            const size_t at = size_t(head) * group + g;
-            const int8_t* from = q8.data() + at * dim;
-            int32_t total = 0;
-            for (int d = 0; d < dim; d++) to[d] = from[d], total += from[d];
-            query.bias.push_back(total * kBias);
-            query.m.push_back(m.data()[at]), query.r.push_back(r.data()[at]), query.o.push_back(o.data()[at]);
-        }
+        for (size_t at = size_t(head) * group; at < size_t(head + 1) * group; at++)
+            query.add(q8.data() + at * dim, dim, m.data()[at], r.data()[at], o.data()[at]);
     }
     return query;
 }
@@ -83,7 +84,7 @@ static nb::tuple quantise_query(In<float, 3> query, double scaling, std::optiona
 
 static void check_tiles(const Query& query, const In<uint8_t, 2>& tiles, const In<int8_t, 2>& exponents, size_t count) {
     check(tiles.shape(0) >= count, "too few tiles");
-    check(tiles.shape(1) == tile_bytes(query.heads, query.head_dim), "tiles are [n, 64 · heads · padded dim]");
+    check(tiles.shape(1) == query.tile_bytes(), "tiles are [n, tile_bytes] of the query's heads, dim and key_format");
     check(exponents.shape(0) >= count && int(exponents.shape(1)) == query.heads, "exponents are [n, heads]");
 }
 
@@ -94,18 +95,35 @@ static void score(const Query& query, In<uint8_t, 2> tiles, In<int8_t, 2> expone
     variant().score(query, tiles.data(), exponents.data(), count, scores.data());
 }
 
-static void pack(In<int8_t, 3> keys, Out<uint8_t, 2> tiles, size_t first) {
-    const int heads = int(keys.shape(1)), dim = int(keys.shape(2));
-    check(tiles.shape(1) == tile_bytes(heads, dim), "tiles are [n, 64 · heads · padded dim]");
+template <typename Keys>
+static void check_room(const Keys& keys, const Out<uint8_t, 2>& tiles, size_t first, KeyFormat format) {
+    check(tiles.shape(1) == tile_bytes(int(keys.shape(1)), int(keys.shape(2)), format),
+          "tiles are [n, tile_bytes] of the keys' heads, dim and key_format");
     check(first + keys.shape(0) <= tiles.shape(0) * kTile, "no room for the keys");
-    pack_keys(keys.data(), keys.shape(0), heads, dim, tiles.data(), first);
 }
 
-static bool pack_one(In<float, 2> key, In<int8_t, 1> exponents, int limit, Out<uint8_t, 2> tiles, size_t place) {
+static void pack_integers(In<int8_t, 3> keys, Out<uint8_t, 2> tiles, size_t first, const std::string& key_format) {
+    const KeyFormat format = format_named(key_format);
+    check(format != KeyFormat::fp16, "fp16 keys are given as uint16, their bits");
+    check_room(keys, tiles, first, format);
+    pack_keys(format, keys.data(), keys.shape(0), int(keys.shape(1)), int(keys.shape(2)), tiles.data(), first);
+}
+
+static void pack_halves(In<uint16_t, 3> keys, Out<uint8_t, 2> tiles, size_t first, const std::string& key_format) {
+    check(format_named(key_format) == KeyFormat::fp16, "keys of uint16 are fp16");
+    check_room(keys, tiles, first, KeyFormat::fp16);
+    pack_keys(keys.data(), keys.shape(0), int(keys.shape(1)), int(keys.shape(2)), tiles.data(), first);
+}
+
+static bool pack_one(In<float, 2> key, In<int8_t, 1> exponents, int limit, Out<uint8_t, 2> tiles, size_t place,
+                     const std::string& key_format) {
+    const KeyFormat format = format_named(key_format);
     const int heads = int(key.shape(0)), dim = int(key.shape(1));
-    check(tiles.shape(1) == tile_bytes(heads, dim), "tiles are [n, 64 · heads · padded dim]");
+    check(tiles.shape(1) == tile_bytes(heads, dim, format),
+          "tiles are [n, tile_bytes] of the key's heads, dim and key_format");
     check(int(exponents.shape(0)) == heads && place < tiles.shape(0) * kTile, "no room for the key");
-    return pack_with(key.data(), heads, dim, exponents.data(), limit, tiles.data(), place);
+    check(limit > 0 && limit <= layout(format).limit, "limit is 127, for int4 keys 7");
+    return pack_with(format, key.data(), heads, dim, exponents.data(), limit, tiles.data(), place);
 }
 
 static New<int64_t, 1> top_positions(In<int16_t, 1> scores, size_t count) {
@@ -310,11 +328,16 @@ NB_MODULE(_native, m) {
     m.def("use_variant", [](const std::string& name) { check(use_variant(name.c_str()), "no such variant"); },
           "name"_a, "Use an instruction set by name (for tests and benchmarks).");
 
-    m.def("padded_dim", &padded, "head_dim"_a, "Dimensions of a key in the scanning layout.");
-    m.def("pack_keys", &pack, "keys"_a, "tiles"_a, "first"_a,
-          "Put keys int8 [n, H, d] into tiles uint8 [t, bytes] of the scanning layout, from token ``first`` on.");
-    m.def("pack_with", &pack_one, "key"_a, "exponents"_a, "limit"_a, "tiles"_a, "place"_a,
-          "Cast a key float32 [H, d] with the exponents of its tile and pack it; False if it does not fit them.");
+    m.def("tile_bytes", [](int heads, int dim, const std::string& format) {
+        return tile_bytes(heads, dim, format_named(format));
+    }, "heads"_a, "dim"_a, "key_format"_a = "int8", "Bytes of a tile of 64 tokens in the scanning layout.");
+    m.def("pack_keys", &pack_integers, "keys"_a, "tiles"_a, "first"_a, "key_format"_a = "int8",
+          "Put keys int8 [n, H, d] (int4: -8 to 7) into tiles uint8 [t, tile_bytes], from token ``first`` on.");
+    m.def("pack_keys", &pack_halves, "keys"_a, "tiles"_a, "first"_a, "key_format"_a,
+          "The same of fp16 keys, uint16 [n, H, d]: their bits.");
+    m.def("pack_with", &pack_one, "key"_a, "exponents"_a, "limit"_a, "tiles"_a, "place"_a, "key_format"_a = "int8",
+          "Cast a key float32 [H, d] with the exponents of its tile and pack it; False if it does not fit them. An "
+          "fp16 key is packed as it is, if it fits.");
     m.def("top", &top_positions, "scores"_a, "count"_a,
           "Ascending positions int64 of the ``count`` highest scores int16; ties go to the newest.");
     m.def("crc32c", [](nb::bytes data) { return crc32c(data.c_str(), data.size()); }, "data"_a);
@@ -323,10 +346,13 @@ NB_MODULE(_native, m) {
     nb::class_<Query>(m, "Query", "The quantised queries of a layer; see hillinfer.kv.query.")
         .def("__init__",
              [](Query* self, In<int8_t, 3> q8, In<int32_t, 2> m_, In<int32_t, 2> r, In<int32_t, 2> o,
-                std::vector<int> heads, bool sum) { new (self) Query(make_query(q8, m_, r, o, heads, sum)); },
-             "q8"_a, "m"_a, "r"_a, "o"_a, "heads"_a, "sum"_a)
+                std::vector<int> heads, bool sum, const std::string& key_format) {
+                 new (self) Query(make_query(q8, m_, r, o, heads, sum, key_format));
+             },
+             "q8"_a, "m"_a, "r"_a, "o"_a, "heads"_a, "sum"_a, "key_format"_a = "int8")
         .def("score", &score, "tiles"_a, "exponents"_a, "scores"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "Scores int16 [64·t] of tiles in the scanning layout, with exponents int8 [t, H].");
+             "Scores int16 [64·t] of tiles [t, tile_bytes] in the scanning layout of the query's key_format, with "
+             "exponents int8 [t, H].");
 
     nb::class_<Attention>(m, "Attention", "Attention of one token to rows where they lie, piece by piece.")
         .def("__init__",

@@ -19,7 +19,7 @@ Launch::Launch(Query query, std::vector<Run> runs, uint32_t tag, int min_score)
     size_t tokens = 0;
     for (const Run& run : runs_) tokens += run.tokens;
     scores_.resize(tokens);
-    bytes_ = tokens / kTile * tile_bytes(query_.heads, query_.head_dim);
+    bytes_ = tokens / kTile * query_.tile_bytes();
     int16_t* scores = scores_.data();
     for (size_t r = 0; r < runs_.size(); r++) {
         const size_t of = (runs_[r].tokens + kBlock - 1) / kBlock;
@@ -41,7 +41,7 @@ bool Launch::work_one() {
     if (mine == 0) started_ = now();
     Block& block = blocks_[mine];
     const Run& run = runs_[block.run];
-    variant().score(query_, run.tiles + block.tile * tile_bytes(query_.heads, query_.head_dim),
+    variant().score(query_, run.tiles + block.tile * query_.tile_bytes(),
                     run.exponents + block.tile * query_.heads, block.tiles, block.scores);
     ended_ = now();
     std::lock_guard lock(mutex_);

@@ -1,77 +1,124 @@
-// Scoring with AVX2. Its byte products saturate, so bytes are widened to 16 bits first: exact, half as fast.
+// Scoring with AVX2. Its products of bytes saturate, so those of INT8 are widened to 16 bits first: exact, half as fast.
 #include "variant.h"
-
-#include "attend.inl"
 
 #include <immintrin.h>
 
-namespace hillinfer {
+#include "attend.inl"
 
 namespace {
 
-// floor(dot · scale) saturated to 24 bits, of four tokens; exact in double.
-inline __m128i logit(__m128i dot, __m256d scale) {
-    __m256d x = _mm256_mul_pd(_mm256_cvtepi32_pd(dot), scale);
-    x = _mm256_min_pd(_mm256_max_pd(x, _mm256_set1_pd(-8388608.0)), _mm256_set1_pd(8388607.0));
-    return _mm256_cvtpd_epi32(_mm256_floor_pd(x));
+struct Pair {  // of a vector of 16 lanes
+    __m256i low, high;
+
+    explicit Pair(Ints all) { std::memcpy(this, &all, sizeof all); }
+    Pair(__m256i low, __m256i high) : low(low), high(high) {}
+    Ints all() const {
+        Ints joined;
+        std::memcpy(&joined, this, sizeof joined);
+        return joined;
+    }
+};
+
+inline __m256i quad(const int8_t* q) {
+    int32_t four;
+    std::memcpy(&four, q, sizeof four);
+    return _mm256_set1_epi32(four);
 }
 
-// Dot products of one query with 16 tokens, four tokens in each of `out`.
-inline void dots(const int8_t* query, int head_dim, const uint8_t* key, __m128i out[4]) {
-    __m256i sums[4] = {};
-    for (int d = 0; d < head_dim; d += kQuad) {
-        int32_t quad;
-        std::memcpy(&quad, query + d, sizeof quad);
-        const __m256i q = _mm256_cvtepi8_epi16(_mm_set1_epi32(quad));
-        for (int t = 0; t < 4; t++) {
-            const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(key + d * kGroup) + t);
-            sums[t] = _mm256_add_epi32(sums[t], _mm256_madd_epi16(_mm256_cvtepu8_epi16(bytes), q));
+inline __m256i load(const uint8_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
+
+struct Int8Keys {
+    static constexpr hillinfer::KeyFormat kFormat = hillinfer::KeyFormat::int8;
+    static constexpr int kQueries = 2;
+    struct Step {
+        __m256i four[4];  // tokens each, 16 bits a dimension
+    };
+    struct Sums {
+        __m256i four[4] = {};  // tokens each, in two parts that are neighbours
+    };
+    static const int8_t* queries(const hillinfer::Query& query) { return query.q8.data(); }
+    static Step load(const uint8_t* key, float) {
+        Step step;
+        for (int t = 0; t < 4; t++)
+            step.four[t] = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(key) + t));
+        return step;
+    }
+    static void add(Sums& sums, const Step& step, const int8_t* q) {
+        const __m256i wide = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(quad(q)));
+        for (int t = 0; t < 4; t++)
+            sums.four[t] = _mm256_add_epi32(sums.four[t], _mm256_madd_epi16(step.four[t], wide));
+    }
+    static Ints dot(const Sums& sums, int32_t bias) {
+        auto eight = [](__m256i a, __m256i b) {
+            return _mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), _MM_SHUFFLE(3, 1, 2, 0));
+        };
+        return Pair(eight(sums.four[0], sums.four[1]), eight(sums.four[2], sums.four[3])).all() - bias;
+    }
+};
+
+struct Int4Keys {  // a sum of two products of a nibble and a byte stays within 16 bits
+    static constexpr hillinfer::KeyFormat kFormat = hillinfer::KeyFormat::int4;
+    static constexpr int kQueries = 2;
+    struct Step {
+        __m256i low[2], high[2];  // eight tokens each
+    };
+    struct Sums {
+        __m256i eight[2] = {};
+    };
+    static const int8_t* queries(const hillinfer::Query& query) { return query.q8.data(); }
+    static Step load(const uint8_t* key, float) {
+        Step step;
+        const __m256i nibble = _mm256_set1_epi8(0x0f);
+        for (int t = 0; t < 2; t++) {
+            const __m256i both = ::load(key + t * sizeof both);
+            step.low[t] = _mm256_and_si256(both, nibble);
+            step.high[t] = _mm256_and_si256(_mm256_srli_epi16(both, 4), nibble);
+        }
+        return step;
+    }
+    static void add(Sums& sums, const Step& step, const int8_t* q) {
+        for (int t = 0; t < 2; t++) {
+            const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(step.low[t], quad(q)),
+                                                   _mm256_maddubs_epi16(step.high[t], quad(q + 4)));
+            sums.eight[t] = _mm256_add_epi32(sums.eight[t], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
         }
     }
-    for (int t = 0; t < 4; t++)  // a token's two halves are neighbours
-        out[t] = _mm_hadd_epi32(_mm256_castsi256_si128(sums[t]), _mm256_extracti128_si256(sums[t], 1));
-}
+    static Ints dot(const Sums& sums, int32_t bias) { return Pair(sums.eight[0], sums.eight[1]).all() - bias; }
+};
 
-void score(const Query& query, const uint8_t* keys, const int8_t* exponents, size_t tiles, int16_t* scores) {
-    for (size_t g = 0; g < tiles * (kTile / kGroup); g++, scores += kGroup) {
-        const int8_t* exponent = exponents + g / (kTile / kGroup) * query.heads;
-        __m128i most[4];
-        int64_t total[kGroup] = {};
-        for (__m128i& four : most) four = _mm_set1_epi32(INT32_MIN);
-        for (size_t a = 0; a < query.active.size(); a++) {
-            const uint8_t* key = keys + (g * query.heads + query.active[a]) * query.head_dim * kGroup;
-            const int e = std::clamp<int>(exponent[query.active[a]], -16, 15);
-            for (size_t at = a * query.group; at < (a + 1) * query.group; at++) {
-                __m128i dot[4];
-                dots(query.q8.data() + at * query.head_dim, query.head_dim, key, dot);
-                const int shift = std::clamp(query.r[at] + e, 0, 40);
-                const __m256d scale = _mm256_set1_pd(std::ldexp(double(query.m[at]), -shift));
-                for (int t = 0; t < 4; t++) {
-                    const __m128i product = _mm_sub_epi32(dot[t], _mm_set1_epi32(query.bias[at]));
-                    const __m128i u = _mm_sub_epi32(logit(product, scale), _mm_set1_epi32(query.o[at]));
-                    most[t] = _mm_max_epi32(most[t], u);
-                    if (query.sum) {
-                        alignas(16) int32_t each[4];
-                        _mm_store_si128(reinterpret_cast<__m128i*>(each), u);
-                        for (int i = 0; i < 4; i++) total[4 * t + i] += each[i];
-                    }
-                }
-            }
-        }
-        if (query.sum) {
-            for (int t = 0; t < kGroup; t++) scores[t] = int16_t(std::clamp<int64_t>(total[t], INT16_MIN, INT16_MAX));
-        } else {
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(scores), _mm_packs_epi32(most[0], most[1]));
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(scores + 8), _mm_packs_epi32(most[2], most[3]));
-        }
+inline Floats cast(const uint8_t* halves, float scale) {
+    Floats all;
+    for (int t = 0; t < 2; t++) {
+        const __m256 x = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(halves) + t));
+        const __m256 number = _mm256_and_ps(_mm256_mul_ps(x, _mm256_set1_ps(scale)), _mm256_cmp_ps(x, x, _CMP_ORD_Q));
+        const __m256 bounded = _mm256_min_ps(_mm256_max_ps(number, _mm256_set1_ps(-127)), _mm256_set1_ps(127));
+        const __m256 whole = _mm256_round_ps(bounded, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        std::memcpy(reinterpret_cast<char*>(&all) + t * sizeof whole, &whole, sizeof whole);
     }
+    return all;
 }
 
-bool supported() {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+// Products of even and odd lanes are 64 bits wide; each is moved to where its lane is.
+inline Ints scaled(Ints dot, int32_t m, int shift) {
+    const __m256i factor = _mm256_set1_epi32(m);
+    const __m128i right = _mm_cvtsi32_si128(shift), left = _mm_cvtsi32_si128(32 - shift);
+    auto eight = [&](__m256i x) {
+        const __m256i even = _mm256_mul_epi32(x, factor), odd = _mm256_mul_epi32(_mm256_srli_epi64(x, 32), factor);
+        return _mm256_blend_epi32(_mm256_srl_epi64(even, right), _mm256_sll_epi64(odd, left), 0xaa);
+    };
+    const Pair x(dot);
+    return Pair(eight(x.low), eight(x.high)).all();
 }
 
 }  // namespace
+
+#include "score.inl"
+
+namespace hillinfer {
+
+static bool supported() {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+}
 
 const Variant kAvx2{"avx2", supported, score, logits, weigh, accumulate, count_from};
 

@@ -3,37 +3,55 @@
 
 #include "attend.inl"
 
-namespace hillinfer {
+namespace {
 
-static int32_t saturate24(int64_t x) { return int32_t(std::clamp<int64_t>(x, -(1 << 23), (1 << 23) - 1)); }
-
-static void score(const Query& query, const uint8_t* keys, const int8_t* exponents, size_t tiles, int16_t* scores) {
-    const int width = query.head_dim;
-    for (size_t g = 0; g < tiles * (kTile / kGroup); g++, scores += kGroup) {
-        const int8_t* exponent = exponents + g / (kTile / kGroup) * query.heads;
-        int64_t best[kGroup];
-        std::fill(best, best + kGroup, query.sum ? 0 : INT64_MIN);
-        for (size_t a = 0; a < query.active.size(); a++) {
-            const uint8_t* key = keys + (g * query.heads + query.active[a]) * width * kGroup;
-            const int e = std::clamp<int>(exponent[query.active[a]], -16, 15);
-            for (int j = 0; j < query.group; j++) {
-                const size_t at = a * query.group + j;
-                const int8_t* q = query.q8.data() + at * width;
-                int32_t dot[kGroup] = {};
-                for (int d = 0; d < width; d++)
-                    for (int t = 0; t < kGroup; t++)
-                        dot[t] += q[d] * key[(d / kQuad * kGroup + t) * kQuad + d % kQuad];
-                const int shift = std::clamp(query.r[at] + e, 0, 40);
-                for (int t = 0; t < kGroup; t++) {
-                    const int64_t u =
-                        saturate24((int64_t(dot[t] - query.bias[at]) * query.m[at]) >> shift) - query.o[at];
-                    best[t] = query.sum ? best[t] + u : std::max(best[t], u);
-                }
-            }
-        }
-        for (int t = 0; t < kGroup; t++) scores[t] = int16_t(std::clamp<int64_t>(best[t], INT16_MIN, INT16_MAX));
+struct Int8Keys {
+    static constexpr hillinfer::KeyFormat kFormat = hillinfer::KeyFormat::int8;
+    static constexpr int kQueries = 4;
+    using Step = Ints;  // four bytes of each token
+    using Sums = Ints;
+    static const int8_t* queries(const hillinfer::Query& query) { return query.q8.data(); }
+    static Step load(const uint8_t* key, float) {
+        Step step;
+        std::memcpy(&step, key, sizeof step);
+        return step;
     }
+    static void add(Sums& sums, const Step& step, const int8_t* q) {
+        for (int i = 0; i < 4; i++) sums += (step >> 8 * i & 0xff) * q[i];
+    }
+    static Ints dot(const Sums& sums, int32_t bias) { return sums - bias; }
+};
+
+struct Int4Keys : Int8Keys {
+    static constexpr hillinfer::KeyFormat kFormat = hillinfer::KeyFormat::int4;
+    static void add(Sums& sums, const Step& step, const int8_t* q) {
+        for (int i = 0; i < 4; i++) sums += (step >> 8 * i & 0x0f) * q[i] + (step >> (8 * i + 4) & 0x0f) * q[4 + i];
+    }
+};
+
+inline Floats cast(const uint8_t* halves, float scale) {
+    Halves narrow;
+    std::memcpy(&narrow, halves, sizeof narrow);
+    const Ints bits = __builtin_convertvector(narrow, Ints), magnitude = (bits & 0x7fff) << 13;
+    // Subnormal halves are made in normal numbers: whether the processor flushes the others must not matter.
+    const Floats normal = Floats(magnitude + (112 << 23)), small = Floats(magnitude + (113 << 23)) - 0x1p-14f;
+    Floats x = ((bits & 0x7c00) == 0 ? small : normal) * scale;
+    x = (bits & 0x7c00) == 0x7c00 ? ((bits & 0x3ff) == 0 ? Floats{} + 127 : Floats{}) : x;
+    x = x > 127 ? Floats{} + 127 : x;
+    x = (x + 0x1.8p23f) - 0x1.8p23f;  // rounds half to even
+    return (bits & 0x8000) == 0 ? x : -x;
 }
+
+inline Ints scaled(Ints dot, int32_t m, int shift) {
+    for (int i = 0; i < kLanes; i++) dot[i] = int32_t(int64_t(dot[i]) * m >> shift);
+    return dot;
+}
+
+}  // namespace
+
+#include "score.inl"
+
+namespace hillinfer {
 
 const Variant kPortable{"portable", [] { return true; }, score, logits, weigh, accumulate, count_from};
 

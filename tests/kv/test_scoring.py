@@ -24,6 +24,19 @@ def _random_query(rng: np.random.Generator, heads: int, group: int, dim: int, re
     )
 
 
+def _random_keys(rng, shape, exponents, key_format):
+    """Keys as they are stored, and as the kernel multiplies them; FP16 ones are any bits: subnormal, infinite, NaN."""
+    if key_format != "fp16":
+        limit = {"int8": 128, "int4": 8}[key_format]
+        keys = rng.integers(-limit, limit, shape).astype(np.int8)
+        return keys, keys
+    wild = rng.integers(0, 2**16, shape).astype(np.uint16)
+    usual = rng.normal(size=shape).astype(np.float16).view(np.uint16)
+    bits = np.where(rng.random(shape) < 0.3, wild, usual)
+    of_token = qk_model.token_exponents(exponents, len(bits))[:, :, None]
+    return bits.view(np.float16), qk_model.cast_fp16(bits, of_token, 127)
+
+
 @pytest.fixture(params=_native.variants())
 def variant(request, use_variant):
     """Each instruction set that this processor has."""
@@ -38,18 +51,19 @@ def variant(request, use_variant):
     dim=st.sampled_from([6, 8, 64, 80, 128, 256]),
     tokens=st.integers(1, 300),
     reduce=st.sampled_from(["max", "sum"]),
+    key_format=st.sampled_from(["int8", "int4", "fp16"]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_scores_are_the_kernels_to_the_bit(heads, group, dim, tokens, reduce, seed):
+def test_scores_are_the_kernels_to_the_bit(heads, group, dim, tokens, reduce, key_format, seed):
     rng = np.random.default_rng(seed)
-    keys = rng.integers(-128, 128, (tokens, heads, dim)).astype(np.int8)
     exponents = rng.integers(-18, 18, (-(-tokens // 64), heads)).astype(np.int8)
+    stored, keys = _random_keys(rng, (tokens, heads, dim), exponents, key_format)
     query = _random_query(rng, heads, group, dim, reduce)
     enabled = np.zeros((heads, group), bool)
     chosen = rng.choice(heads, int(rng.integers(1, heads + 1)), replace=False)
     enabled[chosen] = True
     query = QuantisedQuery(query.q8, query.m, query.r, query.o, reduce, tuple(sorted(int(head) for head in chosen)))
-    scores = score(pack(keys), exponents, query)[:tokens]
+    scores = score(pack(stored, key_format), exponents, query, key_format)[:tokens]
     expected = qk_model.scores(query.q8, keys, exponents, query.m, query.r, query.o, enabled, reduce)
     np.testing.assert_array_equal(scores, expected)
 
@@ -119,15 +133,50 @@ def test_a_query_of_zeros_scores_zero_everywhere():
     assert not score(pack(keys.integers), keys.exponents, query).any()
 
 
-@given(st.integers(1, 4), st.integers(1, 80), st.integers(-3, 7), st.integers(0, 2**31 - 1))
-def test_a_key_cast_by_itself_is_that_of_its_tile(heads, dim, magnitude, seed):
+@pytest.mark.usefixtures("variant")
+def test_every_fp16_number_is_cast_as_the_kernel_casts_it():
+    bits = np.arange(2**16, dtype=np.uint16).reshape(-1, 1, 64)
+    one = np.eye(64, dtype=np.int8)[None]  # a query for each dimension: its score is that dimension's integer
+    whole = np.full((1, 64), 2**15, np.int32), np.full((1, 64), 15, np.int32)
+    for exponent in (-16, -3, 0, 7, 15):
+        exponents = np.full((len(bits) // 64, 1), exponent, np.int8)
+        r = np.clip(whole[1] - exponent, 0, 40)
+        expected = qk_model.scores(one, qk_model.cast_fp16(bits, exponent, 127), exponents, whole[0], r, 0 * r, r == r)
+        query = QuantisedQuery(one, whole[0], r, 0 * r, "max", (0,))
+        np.testing.assert_array_equal(score(pack(bits.view(np.float16), "fp16"), exponents, query, "fp16"), expected)
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(1, 80),
+    st.integers(-3, 7),
+    st.sampled_from(["int8", "int4", "fp16"]),
+    st.integers(0, 2**31 - 1),
+)
+def test_a_key_cast_by_itself_is_that_of_its_tile(heads, dim, magnitude, key_format, seed):
     generator = torch.Generator().manual_seed(seed)
     scales = 2.0 ** (magnitude + torch.randn(1, 64, 1, generator=generator))
     keys = torch.randn(heads, 64, dim, generator=generator) * scales
-    tile = cast_keys(keys)
-    alone, whole = np.zeros_like(pack(tile.integers)), pack(tile.integers)
+    tile = cast_keys(keys, "int4" if key_format == "int4" else "int8")
+    limit = 7 if key_format == "int4" else 127
+    stored = keys.transpose(0, 1).half().numpy() if key_format == "fp16" else tile.integers
+    whole = pack(stored, key_format)
+    alone = pack(np.zeros_like(stored), key_format)
     for place in range(64):
-        assert _native.pack_with(keys[:, place].contiguous().numpy(), tile.exponents[0], 127, alone, place)
+        key = keys[:, place].contiguous().numpy()
+        assert _native.pack_with(key, tile.exponents[0], limit, alone, place, key_format)
     np.testing.assert_array_equal(alone, whole)
     larger = (keys.abs().amax((1, 2)) * 4)[:, None].expand(heads, dim).contiguous()
-    assert not _native.pack_with(larger.numpy(), tile.exponents[0], 127, alone, 0)
+    assert not _native.pack_with(larger.numpy(), tile.exponents[0], limit, alone, 0, key_format)
+
+
+def test_tiles_of_another_format_are_refused():
+    keys = np.zeros((64, 2, 12), np.int8)
+    query = _random_query(np.random.default_rng(0), 2, 1, 12, "max")
+    assert [_native.tile_bytes(2, 12, each) for each in ("int8", "int4", "fp16")] == [1536, 1024, 3072]
+    with pytest.raises(ValueError, match="key_format"):
+        score(pack(keys), np.zeros((1, 2), np.int8), query, "int4")
+    with pytest.raises(ValueError, match="int8, int4 or fp16"):
+        query.native_for("int2")
+    with pytest.raises(ValueError, match="uint16"):
+        _native.pack_keys(keys, pack(keys), 0, "fp16")

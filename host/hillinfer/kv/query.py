@@ -35,8 +35,12 @@ class QuantisedQuery:
 
     @cached_property
     def native(self) -> _native.Query:
-        """What the native scorer takes."""
-        return _native.Query(self.q8, self.m, self.r, self.o, list(self.heads), self.reduce == "sum")
+        """What the native scorer takes, for INT8 keys."""
+        return self.native_for("int8")
+
+    def native_for(self, key_format: str) -> _native.Query:
+        """What the native scorer takes, for keys of "int8", "int4" or "fp16"."""
+        return _native.Query(self.q8, self.m, self.r, self.o, list(self.heads), self.reduce == "sum", key_format)
 
     def per_head(self) -> list[QuantisedQuery]:
         """The same query for each KV head on its own."""

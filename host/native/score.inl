@@ -1,0 +1,147 @@
+// Scoring of tiles, once for every instruction set, whose own part comes before this:
+//
+//   Int8Keys, Int4Keys   dot products of 16 tokens: what a step of the layout is made of (Step), what gathers them
+//                        for one query (Sums), how one is added to the other, and the dot products in the end
+//   kQueries             queries that share a look at a step
+//   cast                 16 FP16 numbers times 2^e, rounded half to even and saturated to ±127; not a number: 0
+//   scaled               the low 32 bits of dot·m >> shift, 0 ≤ shift ≤ 32
+//
+// Everything is exact, so every instruction set gives the same integers.
+
+namespace {
+
+using hillinfer::KeyFormat;
+using hillinfer::Query;
+
+typedef int16_t Shorts __attribute__((vector_size(kLanes * sizeof(int16_t))));
+
+// Keys as the kernel reads them, cast on the way. Products are of integers in float32, and sums stay below 2^24 (the
+// maker of a query sees to that): exact.
+struct Fp16Keys {
+    static constexpr KeyFormat kFormat = KeyFormat::fp16;
+    static constexpr int kQueries = 8;
+    using Step = Floats;
+    using Sums = Floats;
+    static const float* queries(const Query& query) { return query.wide.data(); }
+    static Step load(const uint8_t* key, float scale) { return cast(key, scale); }
+    static void add(Sums& sums, const Step& step, const float* q) { sums += step * q[0]; }
+    static Ints dot(const Sums& sums, int32_t) { return __builtin_convertvector(sums, Ints); }
+};
+
+// What makes a logit of a dot product within one tile, for one query.
+struct Scale {
+    int32_t m, shift, bias, o;
+    bool plain;  // no product can leave 24 bits
+};
+
+Scale scale_of(const Query& query, size_t at, int exponent) {
+    const int shift = std::clamp(query.r[at] + exponent, 0, 40);
+    const int64_t largest = int64_t(query.largest[at]) * query.m[at] >> shift;
+    return {query.m[at], shift, query.bias[at], query.o[at], shift <= 32 && largest < (1 << 23) - 1};
+}
+
+// saturate24((dot·m) >> shift) − o
+inline Ints normalised(Ints dot, const Scale& scale) {
+    if (__builtin_expect(scale.plain, true)) return scaled(dot, scale.m, scale.shift) - scale.o;
+    for (int i = 0; i < kLanes; i++) {
+        const int64_t t = int64_t(dot[i]) * scale.m >> scale.shift;
+        dot[i] = int32_t(std::clamp<int64_t>(t, -(1 << 23), (1 << 23) - 1)) - scale.o;
+    }
+    return dot;
+}
+
+// The maximum or the sum over queries, of 16 tokens.
+struct Reduced {
+    Ints most = Ints{} + INT32_MIN;
+    int64_t total[kLanes] = {};
+
+    void take(Ints u, bool sum) {
+        if (!sum) most = u > most ? u : most;
+        else
+            for (int i = 0; i < kLanes; i++) total[i] += u[i];
+    }
+
+    void store(int16_t* scores, bool sum) const {
+        if (sum) {
+            for (int i = 0; i < kLanes; i++) scores[i] = int16_t(std::clamp<int64_t>(total[i], INT16_MIN, INT16_MAX));
+            return;
+        }
+        const Ints floor = most < INT16_MIN ? Ints{} + INT16_MIN : most;
+        const Shorts clamped = __builtin_convertvector(floor > INT16_MAX ? Ints{} + INT16_MAX : floor, Shorts);
+        std::memcpy(scores, &clamped, sizeof clamped);
+    }
+};
+
+constexpr int kAhead = 4096;  // bytes: far enough for memory, near enough for the cache
+
+// 16 tokens of a head with G of its queries. Dim: the head's dimension where it is a usual one, else 0.
+template <class Keys, int Dim, int G, typename Number>
+inline void score_queries(const uint8_t* key, float cast, int head_dim, const Number* q, const Scale* scales, bool sum,
+                          Reduced& reduced) {
+    constexpr hillinfer::Layout layout = hillinfer::layout(Keys::kFormat);
+    const int dim = Dim ? Dim : head_dim;
+    typename Keys::Sums sums[G] = {};
+#pragma GCC unroll 8
+    for (int d = 0; d < dim; d += layout.dims, key += layout.bytes) {
+        __builtin_prefetch(key + kAhead);
+        const typename Keys::Step step = Keys::load(key, cast);
+        for (int g = 0; g < G; g++) Keys::add(sums[g], step, q + g * dim + d);
+    }
+    for (int g = 0; g < G; g++) reduced.take(normalised(Keys::dot(sums[g], scales[g].bias), scales[g]), sum);
+}
+
+template <class Keys, int Dim>
+void score_tiles(const Query& query, const uint8_t* keys, const int8_t* exponents, size_t tiles, int16_t* scores) {
+    const int dim = Dim ? Dim : query.head_dim;
+    const size_t head_bytes = hillinfer::head_bytes(dim, Keys::kFormat);
+    const size_t active = query.active.size();
+    const auto* queries = Keys::queries(query);
+    std::vector<Scale> scales(query.m.size());
+    std::vector<float> casts(active);
+    for (size_t tile = 0; tile < tiles; tile++, exponents += query.heads) {
+        for (size_t a = 0; a < active; a++) {
+            const int exponent = std::clamp<int>(exponents[query.active[a]], -16, 15);
+            casts[a] = std::ldexp(1.0f, exponent);
+            for (int g = 0; g < query.group; g++)
+                scales[a * query.group + g] = scale_of(query, a * query.group + g, exponent);
+        }
+        for (int group = 0; group < hillinfer::kTile / kLanes; group++) {
+            Reduced reduced;
+            for (size_t a = 0; a < active; a++) {
+                const uint8_t* key = keys + query.active[a] * head_bytes;
+                for (int g = 0; g < query.group;) {
+                    const size_t at = a * query.group + g;
+                    auto run = [&](auto count) {
+                        constexpr int G = decltype(count)::value;
+                        score_queries<Keys, Dim, G>(key, casts[a], dim, queries + at * dim, scales.data() + at,
+                                                    query.sum, reduced);
+                        g += G;
+                    };
+                    const int left = std::min(query.group - g, Keys::kQueries);
+                    if (Keys::kQueries >= 8 && left == 8) run(std::integral_constant<int, std::min(8, Keys::kQueries)>());
+                    else if (left >= 4) run(std::integral_constant<int, std::min(4, Keys::kQueries)>());
+                    else if (left == 3) run(std::integral_constant<int, std::min(3, Keys::kQueries)>());
+                    else if (left == 2) run(std::integral_constant<int, 2>());
+                    else run(std::integral_constant<int, 1>());
+                }
+            }
+            reduced.store(scores, query.sum);
+            keys += query.heads * head_bytes, scores += kLanes;
+        }
+    }
+}
+
+template <class Keys>
+void score_format(const Query& query, const uint8_t* keys, const int8_t* exponents, size_t tiles, int16_t* scores) {
+    if (query.head_dim == 64) score_tiles<Keys, 64>(query, keys, exponents, tiles, scores);
+    else if (query.head_dim == 128) score_tiles<Keys, 128>(query, keys, exponents, tiles, scores);
+    else score_tiles<Keys, 0>(query, keys, exponents, tiles, scores);
+}
+
+void score(const Query& query, const uint8_t* keys, const int8_t* exponents, size_t tiles, int16_t* scores) {
+    if (query.format == KeyFormat::int8) score_format<Int8Keys>(query, keys, exponents, tiles, scores);
+    else if (query.format == KeyFormat::int4) score_format<Int4Keys>(query, keys, exponents, tiles, scores);
+    else score_format<Fp16Keys>(query, keys, exponents, tiles, scores);
+}
+
+}  // namespace
