@@ -30,8 +30,8 @@ lint: setup  ## ruff and strict mypy
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 
-bench: setup  ## quality and speed beside the stock cache (20 minutes); JSON in build/reports
-	@.venv/bin/hillinfer bench decode
+bench: setup  ## every benchmark (30 minutes on a quiet machine); the figures that count in build/reports/bench.json
+	@.venv/bin/hillinfer bench all $(if $(RESUME),--resume) $(if $(PARTS),--only $(PARTS))
 
 bench-policies: setup build/reports/head-profile.json  ## all policies at equal budgets (40 minutes); table, plot and JSON in build/reports
 	@.venv/bin/hillinfer bench policies --profile build/reports/head-profile.json

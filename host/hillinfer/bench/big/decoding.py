@@ -1,0 +1,119 @@
+"""One method at work on a workload, without a model: attention of one token after the other, layer by layer."""
+
+from __future__ import annotations
+
+import statistics
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from hillinfer.bench.big.workload import Workload
+from hillinfer.bench.timing import Contender
+from hillinfer.csd.contract import Device, ReadTicket, Rows, Stream
+from hillinfer.kv.selection import Positions
+from hillinfer.pipeline.contract import Engine
+from hillinfer.policies.indexing import IndexingPolicy
+
+Read = tuple[Stream, npt.NDArray[np.int64]]
+"""Rows read from the cold pool in one go: the stream and their positions."""
+
+
+class ReadLog:
+    """Notes what an engine reads from its cold pool, for as long as this context is open."""
+
+    def __init__(self, device: Device) -> None:
+        self._device: Any = device
+        self.reads: list[Read] = []
+
+    def __enter__(self) -> ReadLog:
+        read = self._device.read
+
+        def noting(stream: Stream, positions: npt.NDArray[np.int64], out: Rows) -> ReadTicket:
+            self.reads.append((stream, positions))
+            ticket: ReadTicket = read(stream, positions, out)
+            return ticket
+
+        self._device.read = noting
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        del self._device.read
+
+
+class KvDecoding(Contender):
+    """A cache that was filled with the workload's prompts, and decodes its steps.
+
+    foretells   the next layer is told its query while one computes: its true one, which is more than a method that
+                predicts can have
+    """
+
+    def __init__(self, label: str, engine: Engine, workload: Workload, *, block: int | None = None) -> None:
+        assert engine.csd is not None, "a cache larger than memory has a cold pool"
+        self.label, self.engine, self.device, self.block = label, engine, engine.csd, block
+        self._workload, self._next = workload, 0
+        policy = engine.policy
+        self.foretells = isinstance(policy, IndexingPolicy) and policy.predicts
+        self.reads: list[list[Read]] = []
+        """What each step read from the cold pool, in this order."""
+        self.captured: list[float] = []
+        """Share of the attention that each step of each stream attends to."""
+        self._attended: list[tuple[Stream, int, list[Positions]]] = []
+        engine.witness = lambda layer, sequence, sets: self._attended.append(
+            (Stream(layer, sequence), self._next, sets)
+        )
+
+    def prepare(self) -> None:
+        """What the last block attended to is looked at, which takes its time."""
+        for stream, number, sets in self._attended:
+            cached = self._workload.context + number
+            self.captured.append(self._workload.steps[stream].captured(number, cached, sets))
+        self._attended.clear()
+
+    def step(self) -> None:
+        """Raises IndexError when the workload has no more steps."""
+        workload, number = self._workload, self._next
+        with ReadLog(self.device) as log:
+            for at, stream in enumerate(workload.streams):
+                steps = workload.steps[stream]
+                if self.foretells:
+                    self._foretell(at + 1, number)
+                self.engine.decode(
+                    *stream, steps.query[number], steps.keys[number], steps.values[number], workload.scaling
+                )
+        self.reads.append(log.reads)
+        self._next += 1
+
+    def _foretell(self, at: int, number: int) -> None:
+        streams = self._workload.streams
+        number, at = number + at // len(streams), at % len(streams)
+        if number < self._workload.step_count:
+            query = self._workload.steps[streams[at]].query[number]
+            self.engine.foretell(*streams[at], query, self._workload.scaling)
+
+    @property
+    def mean_captured(self) -> float:
+        """Of all steps so far."""
+        self.prepare()
+        return statistics.mean(self.captured)
+
+
+class Reading(Contender):
+    """The rows that another contender's steps read, read again with nothing else: the bound that the drive sets."""
+
+    def __init__(self, decoding: KvDecoding, row_bytes: int) -> None:
+        self.label = f"reads alone of {decoding.label}"
+        self._device = decoding.device
+        self._steps = decoding.reads[1:]  # the first one fills the pool
+        rows = max((len(positions) for reads in self._steps for _, positions in reads), default=0)
+        self._out = torch.zeros(rows, row_bytes, dtype=torch.uint8).numpy()
+        self._next = 0
+
+    def step(self) -> None:
+        for stream, positions in self._steps[self._next % len(self._steps)]:
+            self._device.read(stream, positions, self._out[: len(positions)]).wait()
+        self._next += 1

@@ -1,0 +1,115 @@
+"""Decoding from a KV cache that is larger than memory: all lines, and the figures the project holds itself to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hillinfer.bench.arranging import GQA, MHA, Arrangement, Shape
+from hillinfer.bench.big import methods
+from hillinfer.bench.big.line import BigRow, Effort, Line, LineBench
+from hillinfer.bench.captures import Capture
+
+Captures = Callable[[int], Capture]
+"""The capture for a context of so many tokens, the decoded steps included."""
+
+
+def default_lines() -> list[Line]:
+    """Both shapes at both ends of the range, alone and four at a time; layers as disk and time allow."""
+    return [
+        Line(MHA, 8192, 1, 4),
+        Line(GQA, 8192, 1, 4),
+        Line(MHA, 32768, 1, 4),
+        Line(GQA, 32768, 1, 4),
+        Line(MHA, 8192, 4, 4),
+        Line(GQA, 32768, 4, 4),
+    ]
+
+
+def run(
+    lines: Sequence[Line],
+    effort: Effort,
+    captures: Captures,
+    cold_dir: Path | None,
+    on_progress: Callable[[str], None],
+    on_line: Callable[[list[BigRow]], None] = lambda _: None,
+) -> list[BigRow]:
+    """Rows of all lines; ``on_line`` is told of each line's as they come. A context is of the text's last tokens."""
+    rows = []
+    for line in lines:
+        capture = captures(line.context)
+        arrangement = Arrangement(capture, line.shape)
+        fitting = Line(line.shape, capture.tokens - effort.steps, line.sequences, line.layers)
+        bench = LineBench(fitting, effort, arrangement, cold_dir, on_progress)
+        geometry = line.shape.geometry(line.layers)
+        own = [methods.ours(effort.alpha, effort.dram, geometry), methods.device_copy(effort.alpha, effort.dram)]
+        found = bench.run(own, equal_alpha=line.sequences == 1)
+        for row in found:
+            row.context = line.context
+        on_line(found)
+        rows += found
+    return rows
+
+
+@dataclass
+class Figures:
+    """Ratios within a run; None where a line or a method is missing, and why."""
+
+    values: dict[str, float | None] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def put(self, name: str, above: BigRow | None, below: BigRow | None, why: str) -> None:
+        """The ratio of two rows' times."""
+        if above is None or below is None or above.layer_ms is None or below.layer_ms is None:
+            self.values[name], self.reasons[name] = None, why
+        else:
+            self.values[name] = above.layer_ms / below.layer_ms
+
+
+def summary(rows: Sequence[BigRow]) -> Figures:
+    """Of the lines at 32k, batch 1."""
+    figures = Figures()
+    mha, gqa = _at_32k(rows, MHA), _at_32k(rows, GQA)
+    missing = "the line was not measured, or a method in it could not run (see the rows' notes)"
+    ours, full = _find(mha, methods.OURS), _find(mha, methods.FULL)
+    best, on_device = best_baseline(mha), _find(mha, methods.DEVICE_COPY)
+    figures.put("big_32k_over_full_offload", full, ours, missing)
+    figures.put("big_32k_gqa_over_full_offload", _find(gqa, methods.FULL), _find(gqa, methods.OURS), missing)
+    figures.put("big_32k_over_best_baseline", best, ours, missing)
+    figures.put("big_32k_device_copy_over_best_baseline", best, on_device, missing)
+    for name in ("moved_fraction", "hot_hit_rate"):
+        figures.values[name] = None if ours is None else getattr(ours, name)
+    reads = None if ours is None or not ours.reads_ms or ours.layer_ms is None else ours.layer_ms / ours.reads_ms
+    figures.values["big_32k_over_reads_bound"] = reads
+    for name, value in figures.values.items():
+        if value is None:
+            figures.reasons.setdefault(name, missing)
+    return figures
+
+
+def best_baseline(rows: Sequence[BigRow]) -> BigRow | None:
+    """The fastest baseline that captures as much as HillInfer does."""
+    ran = [row for row in rows if row.equal == "mass" and row.layer_ms is not None]
+    return min(ran, key=lambda row: row.layer_ms or 0.0, default=None)
+
+
+def _at_32k(rows: Sequence[BigRow], shape: Shape) -> list[BigRow]:
+    return [row for row in rows if row.shape == shape.name and row.context == 32768 and row.sequences == 1]
+
+
+def _find(rows: Sequence[BigRow], method: str) -> BigRow | None:
+    return next((row for row in rows if row.method == method), None)
+
+
+def as_dict(rows: Sequence[BigRow], settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings, rows and summary, ready for JSON."""
+    figures = summary(rows)
+    return {
+        "benchmark": "big",
+        **settings,
+        "rows": [asdict(row) for row in rows],
+        "summary": figures.values,
+        "reasons": figures.reasons,
+    }

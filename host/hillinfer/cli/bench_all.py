@@ -1,0 +1,56 @@
+"""``hillinfer bench all``: every benchmark, and the figures the project holds itself to in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hillinfer.cli.bench import REPORTS, ColdDir, bench_app, figure, table_of, write_result
+from hillinfer.cli.console import stderr, stdout
+from hillinfer.cli.options import Debug
+from hillinfer.errors import SettingError, nearest
+
+
+@bench_app.command("all")
+def all_command(
+    only: Annotated[str, typer.Option(help="Parts to run, by commas; default: all.")] = "",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Leave out parts whose result is in the folder already.")
+    ] = False,
+    cold_dir: ColdDir = None,
+    folder: Annotated[Path, typer.Option(help="Where results go, bench.json with the summary among them.")] = REPORTS,
+    _debug: Debug = False,
+) -> None:
+    """All parts, each in a process of its own: one that fails is reported, and the others go on.
+
+    Half an hour on two cores with nothing else running. The summary has every figure's ratio within its own part's
+    run; a figure that could not be measured is null, with a reason. The exit code is 1 if a part failed.
+    """
+    from hillinfer.bench.parts import PARTS, merged, run_parts
+
+    chosen = [part.strip() for part in only.split(",") if part.strip()] or list(PARTS)
+    for part in chosen:
+        if part not in PARTS:
+            raise SettingError(f"unknown part {part!r}{nearest(part, list(PARTS))}")
+    if cold_dir is not None and not cold_dir.is_dir():
+        raise SettingError(f"the cold folder {cold_dir} is no folder: create it, or name another with --cold-dir")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"{folder} cannot be made ({error.strerror}): name another with --folder") from None
+    arguments = [] if cold_dir is None else ["--cold-dir", str(cold_dir)]
+    outcomes = run_parts(chosen, folder, resume=resume, arguments=arguments, say=lambda said: stderr().print(said))
+    result = merged(folder, outcomes)
+    write_result(folder / "bench.json", result)
+    table = table_of("summary", "ratios, each within the run of its part", "figure", "value", "why it is missing")
+    for name, value in result["summary"].items():
+        table.add_row(name, figure(value, ".4g"), result["reasons"].get(name, ""))
+    stdout().print(table)
+    for outcome in outcomes:
+        took = "there already" if outcome.reused else f"{outcome.seconds:.0f} s"
+        stdout().print(f"{outcome.part}: {outcome.failure or took}", style="red" if outcome.failure else None)
+    stdout().print(f"written: {folder / 'bench.json'}")
+    if any(outcome.failure for outcome in outcomes):
+        raise typer.Exit(1)

@@ -1,0 +1,146 @@
+"""``hillinfer bench big``: a KV cache larger than memory, every method within one DRAM budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from hillinfer.cli.bench import (
+    REPORTS,
+    ColdDir,
+    Text,
+    bench_app,
+    document_tokens,
+    figure,
+    numbers,
+    percent,
+    progress,
+    show_summary,
+    show_table,
+    table_of,
+    write_result,
+)
+from hillinfer.cli.console import human_bytes, stdout, write_json
+from hillinfer.cli.options import AsJson, Debug
+from hillinfer.errors import SettingError, nearest
+
+if TYPE_CHECKING:
+    from hillinfer.bench.big.line import BigRow, Line
+
+_LINES = "mha:8192:1:4,gqa:8192:1:4,mha:32768:1:4,gqa:32768:1:4,mha:8192:4:2,gqa:32768:4:2"
+
+
+@bench_app.command("big")
+def big_command(
+    lines: Annotated[
+        str,
+        typer.Option(help="What to measure, by commas: shape (mha, gqa), tokens, batch and layers, with colons."),
+    ] = _LINES,
+    dram: Annotated[str, typer.Option(help="DRAM for each method: of the KV, its scoring copy included.")] = "25%",
+    alpha: Annotated[float, typer.Option(help="Share of the tokens that HillInfer attends.")] = 0.1,
+    rounds: Annotated[int, typer.Option(help="Rounds of 8 steps for every method in turn.")] = 7,
+    short_model: Annotated[
+        str, typer.Option(help="Whose queries and keys are used up to 8,192 tokens.")
+    ] = "smollm2-135m-instruct",
+    long_model: Annotated[str, typer.Option(help="Whose are used beyond.")] = "gemma-3-270m",
+    text: Text = None,
+    cold_dir: ColdDir = None,
+    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = REPORTS / "big.json",
+    as_json: AsJson = False,
+    _debug: Debug = False,
+) -> None:
+    """Decoding from a KV cache that is larger than memory: full offload, H2O, prefetch, LeoAM and HillInfer.
+
+    No model computes: queries, keys and values are those of small real models on real text, arranged to the heads of a
+    large one (docs/decisions/0042). So hit rates, captured attention and chunk bounds are measured, never imposed. They
+    are captured once, in minutes, and kept in the user's cache. All methods use the same store and the same reads,
+    which bypass the page cache, and take blocks of steps in turn. Baselines are shown at HillInfer's share of the
+    tokens ([bold]equal α[/]) and at the budget with which they capture as much of the attention ([bold]equal mass[/]).
+
+    It takes up to 20 GB in the cold folder. Quick: [cyan]hillinfer bench big --lines gqa:8192:1:4 --rounds 2[/]
+    """
+    from hillinfer.bench.big import line as big_line
+    from hillinfer.bench.big import run as big
+    from hillinfer.bench.captures import Capture, capture
+
+    wanted = [_line(each) for each in lines.split(",")]
+    shares = numbers(dram, "dram")
+    if len(shares) != 1 or not 0 < shares[0] <= 1 or not 0 < alpha < 1 or rounds < 1:
+        raise SettingError(
+            "--dram is a share above 0% up to 100%, --alpha lies between 0 and 1, --rounds is at least 1"
+        )
+    effort = big_line.Effort(rounds=rounds, dram=shares[0], alpha=alpha)
+    known: dict[int, Capture] = {}
+    with progress() as say:
+
+        def captured(context: int) -> Capture:
+            if context not in known:
+                known.clear()
+                model = short_model if context <= 8192 else long_model
+                known[context] = capture(model, lambda tokenizer, n: document_tokens(tokenizer, text, n), context, say)
+            return known[context]
+
+        def show(rows: list[BigRow]) -> None:
+            if not as_json:
+                show_table(_table(rows))
+                for row in rows:
+                    if row.note:
+                        stdout().print(f"not here: {row.method}: {row.note}")
+
+        rows = big.run(wanted, effort, captured, cold_dir, say, show)
+    settings = {"dram": effort.dram, "alpha": alpha, "rounds": rounds, "steps": effort.steps}
+    result = big.as_dict(rows, settings | {"models": [short_model, long_model]})
+    write_result(output, result)
+    if as_json:
+        write_json(result)
+        return
+    show_summary(result["summary"])
+
+
+def _line(text: str) -> Line:
+    from hillinfer.bench.arranging import GQA, MHA
+    from hillinfer.bench.big.line import Line
+
+    shapes = {"mha": MHA, "gqa": GQA}
+    name, *sizes = text.strip().split(":")
+    if name not in shapes:
+        raise SettingError(f"unknown shape {name!r}{nearest(name, list(shapes))}")
+    if len(sizes) != 3 or not all(size.isdigit() and int(size) for size in sizes):
+        raise SettingError(f"cannot read the line {text!r}: write shape:tokens:batch:layers, mha:32768:1:4 say")
+    context, sequences, layers = map(int, sizes)
+    return Line(shapes[name], context, sequences, layers)
+
+
+def _table(rows: list[BigRow]) -> Table:
+    first = rows[0]
+    table = table_of(
+        f"{first.shape}: {first.context:,} tokens, batch {first.sequences}, {first.layers} layers measured",
+        "ms: a token in one layer, the batch together, median; model: times all layers, per token of a sequence; "
+        "reads: the same rows read with nothing else; mass: share of the attention captured",
+        *("method", "equal", "attended", "ms", "p95", "model", "reads", "mass", "hit", "moved"),
+        *("DRAM", "read", "in DRAM", "scored"),
+        words=2,
+    )
+    for row in rows:
+        if row.layer_ms is None:
+            continue
+        table.add_row(
+            row.method,
+            {"alpha": "α", "mass": "mass"}.get(row.equal, ""),
+            percent(row.budget),
+            figure(row.layer_ms, ".2f"),
+            figure(row.p95_layer_ms, ".2f"),
+            figure(row.model_ms, ".0f"),
+            figure(row.reads_ms, ".2f"),
+            figure(row.captured, ".3f"),
+            percent(row.hot_hit_rate),
+            percent(row.moved_fraction),
+            percent(row.dram_share),
+            human_bytes(row.cold_read_bytes or 0),
+            human_bytes(row.hot_attended_bytes or 0),
+            human_bytes(row.scored_bytes or 0),
+        )
+    return table

@@ -1,0 +1,77 @@
+"""``hillinfer bench growth``: what a longer context costs, and with which exponent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hillinfer.cli.bench import (
+    REPORTS,
+    ColdDir,
+    Text,
+    bench_app,
+    document_tokens,
+    figure,
+    numbers,
+    progress,
+    show_table,
+    table_of,
+    write_result,
+)
+from hillinfer.cli.console import stdout, write_json
+from hillinfer.cli.options import AsJson, Debug
+from hillinfer.errors import SettingError
+
+
+@bench_app.command("growth")
+def growth_command(
+    model: Annotated[str | None, typer.Option(help="As in generate.")] = None,
+    contexts: Annotated[
+        str, typer.Option(help="Lengths of the context, by commas.")
+    ] = "1024,2048,4096,8192,16384,32768",
+    alpha: Annotated[float, typer.Option(help="Share of the tokens attended per step.")] = 0.1,
+    text: Text = None,
+    cold_dir: ColdDir = None,
+    output: Annotated[Path, typer.Option(help="Where the JSON goes; the plot goes beside it.")] = REPORTS
+    / "growth.json",
+    as_json: AsJson = False,
+    _debug: Debug = False,
+) -> None:
+    """Cost per token against the length of the context, beside the stock cache; exponent by least squares.
+
+    The contexts are random numbers: times only. What a context adds to a step of 64 tokens is fitted, on logarithms.
+    """
+    lengths = [int(number) for number in numbers(contexts, "contexts")]
+    if not lengths or any(length <= 64 for length in lengths) or not 0 < alpha <= 1:
+        raise SettingError("growth needs contexts above 64 tokens, and an alpha above 0 up to 1")
+    from hillinfer.bench import growth, growth_plot
+    from hillinfer.models import load
+
+    loaded = load(model)
+    ids = document_tokens(loaded.tokenizer, text, 1024)
+    with progress() as say:
+        rows = growth.run(loaded.model, ids, lengths, alpha, cold_dir, say)
+    result = growth.as_dict(rows, {"model": loaded.name, "alpha": alpha})
+    write_result(output, result)
+    try:
+        growth_plot.draw(rows, output.with_suffix(".svg"))
+        drawn = f", {output.with_suffix('.svg')}"
+    except ImportError:
+        drawn = " (no plot: pip install 'hillinfer[figures]')"
+    if as_json:
+        write_json(result)
+        return
+    table = table_of(
+        f"{loaded.name}: a decode step in a growing synthetic context",
+        "added: to a step at 64 tokens; everything in DRAM",
+        *("tokens", "method", "ms", "p95", "added ms"),
+        words=2,
+    )
+    for row in rows:
+        table.add_row(f"{row.context:,}", row.label, f"{row.ms:.1f}", f"{row.p95_ms:.1f}", figure(row.added_ms, ".2f"))
+    show_table(table)
+    for fit in growth.fits(rows):
+        stdout().print(f"{fit.label}: what a context adds grows with tokens^{figure(fit.exponent, '.2f')}")
+    stdout().print(f"written: {output}{drawn}")

@@ -1,0 +1,69 @@
+"""All benchmarks together: a part that fails is told, and the others count."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hillinfer.bench import parts
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Parts that were run, in the place of which a file is written; "big" fails."""
+    seen: list[str] = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        part, output = command[4], Path(command[6])
+        seen.append(part)
+        if part == "big":
+            return subprocess.CompletedProcess(command, 2, stderr="Traceback\n\nerror: the disk is full\n")
+        if part == "decode":
+            result = {
+                "summary": {"decode_8k_ratio": 0.5, "decode_32k_ratio": None},
+                "reasons": {"decode_32k_ratio": "x"},
+            }
+        else:
+            result = {"summary": {"balance_error": 0.1}}
+        output.write_text(json.dumps(result))
+        return subprocess.CompletedProcess(command, 0, stderr="")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return seen
+
+
+def test_summaries_are_merged_and_failures_told(tmp_path: Path, ran: list[str]) -> None:
+    said: list[str] = []
+    chosen = ["decode", "big", "balance"]
+    outcomes = parts.run_parts(chosen, tmp_path, resume=False, arguments=[], say=said.append)
+    assert ran == chosen
+    assert [outcome.failure for outcome in outcomes] == ["", "error: the disk is full", ""]
+    assert any("big FAILED" in each for each in said)
+    result = parts.merged(tmp_path, outcomes)
+    assert list(result["summary"]) == [name for names in parts.PARTS.values() for name in names]
+    assert result["summary"]["decode_8k_ratio"] == 0.5
+    assert result["summary"]["balance_error"] == 0.1
+    reasons = result["reasons"]
+    assert reasons.keys() == {name for name, value in result["summary"].items() if value is None}
+    assert reasons["decode_32k_ratio"] == "x"
+    assert reasons["hot_hit_rate"] == "error: the disk is full"
+    assert reasons["decode_8k_added_ratio"] == "bench decode did not measure it"
+    assert reasons["scorer_int8_over_torch"] == "bench scorer was not run"
+
+
+def test_parts_that_are_there_are_not_run_again(tmp_path: Path, ran: list[str]) -> None:
+    for _ in range(2):
+        outcomes = parts.run_parts(["decode", "big"], tmp_path, resume=True, arguments=[], say=lambda _: None)
+    assert ran == ["decode", "big", "big"]
+    assert [outcome.reused for outcome in outcomes] == [True, False]
+
+
+def test_an_old_result_does_not_pass_for_a_new_one(tmp_path: Path, ran: list[str]) -> None:
+    (tmp_path / "big.json").write_text('{"summary": {"hot_hit_rate": 1}}')
+    outcomes = parts.run_parts(["big"], tmp_path, resume=False, arguments=[], say=lambda _: None)
+    assert ran == ["big"]
+    assert parts.merged(tmp_path, outcomes)["summary"]["hot_hit_rate"] is None
