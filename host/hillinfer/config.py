@@ -86,6 +86,9 @@ DEVICE_SPLITS = ("tokens", "layer")
 ON_DEVICE_ERROR = ("fail", "fallback")
 """What to do when a device fails: stop, or go on with the software device, which gives the same scores."""
 
+PLACEMENTS = ("history", "last-use")
+"""What keeps a row in the hot pool: being recent or often selected, or only that it was used lately (for studies)."""
+
 
 @dataclass(frozen=True)
 class StoreSettings:
@@ -101,6 +104,7 @@ class StoreSettings:
     device_keys    one of ``DEVICE_KEYS``; unused by the software device.
     device_split   one of ``DEVICE_SPLITS``; unused with one card.
     on_device_error  one of ``ON_DEVICE_ERROR``; unused by the software device.
+    placement      one of ``PLACEMENTS``
     trace          record what ran when (``HillInferCache.trace``); costs a little time per step.
     """
 
@@ -112,6 +116,7 @@ class StoreSettings:
     device_keys: str = "auto"
     device_split: str = "tokens"
     on_device_error: str = "fail"
+    placement: str = "history"
     trace: bool = False
 
     def __post_init__(self) -> None:
@@ -119,6 +124,7 @@ class StoreSettings:
         if self.xclbin is not None and not any(name.card for name in names):
             raise SettingError(f"an xclbin is for a card, and {self.device} is none: use xrt:0, or leave xclbin out")
         choices = {"device_keys": DEVICE_KEYS, "device_split": DEVICE_SPLITS, "on_device_error": ON_DEVICE_ERROR}
+        choices["placement"] = PLACEMENTS
         for setting, known in choices.items():
             word: str = getattr(self, setting)
             if word not in known:

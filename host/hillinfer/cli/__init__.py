@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from hillinfer.cli import (  # noqa: F401  # they add their commands
+    bench_ablation,
     bench_all,
     bench_big,
     bench_decode,

@@ -69,6 +69,7 @@ class TieredEngine(Engine):
             scored=isinstance(policy, SelectingPolicy),
             index=partial(policy.dram_bytes, geometry) if isinstance(policy, IndexingPolicy) else None,
             whole=policy.whole_layers(geometry.layers) if isinstance(policy, IndexingPolicy) else frozenset(),
+            history=settings.placement == "history",
         )
         self.capacity.check(expected, self._working_set)  # before memory is reserved
         self.csd = open_device(settings, geometry, max_tokens, self.trace.record)

@@ -38,6 +38,7 @@ class Capacity:
     scored   whether the host scores tiles, and keeps their scoring keys
     index    most bytes of the hot budget that a stream's index takes, as a function of the context length
     whole    layers that attend to everything at every step: up to half of the budget is theirs first
+    history  whether rows stay because they are recent or were selected often; else all are guests
     """
 
     geometry: Geometry
@@ -48,6 +49,7 @@ class Capacity:
     scored: bool = True
     index: Callable[[int], int] | None = None
     whole: frozenset[int] = frozenset()
+    history: bool = True
 
     @property
     def _streams(self) -> int:
@@ -79,10 +81,10 @@ class Capacity:
         """Of a stream of ``layer`` with ``tokens`` tokens."""
         geometry = self.geometry
         nbytes = max(0, self._share(tokens, layer) - self._index_bytes(tokens))
-        pinned = min(self.pinned(tokens), nbytes // geometry.row_bytes // 2)
+        pinned = min(self.pinned(tokens), nbytes // geometry.row_bytes // 2) if self.history else 0
         host_tiles = pinned // TILE if self.scored else 0
         rows = (nbytes - host_tiles * TILE * geometry.score_key_bytes) // geometry.row_bytes
-        guests = int(rows * _GUESTS) if rows < tokens else 0
+        guests = int(rows * (_GUESTS if self.history else 1)) if rows < tokens else 0
         return Room(rows, guests, host_tiles, pinned)
 
     def most_rows(self, tokens: int, layer: int = 0) -> int:
