@@ -3,8 +3,10 @@
 PY := .venv/bin/python
 OLD := $(shell sed -n 's/^transformers==//p' constraints-old.txt)
 
-.PHONY: help setup demo test test-old lint bench bench-policies clean
-.NOTPARALLEL:
+# How much of make test goes on at once.
+JOBS ?= 2
+
+.PHONY: help setup demo test checks test-old test-gpu lint bench bench-policies clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z_-]*\):.*## /\1 - /p' $(MAKEFILE_LIST) | while IFS= read -r line; do \
@@ -17,13 +19,21 @@ demo: setup  ## the main job: a real model answers from a long document
 	@.venv/bin/hillinfer generate
 
 # The main suite comes last, so that a run ends with its summary.
-test: setup lint lint-rtl build/native/libqk_score.so test-old  ## lint, types, adapter tests on an older transformers, then all tests
-	@$(PY) -m pytest
+test: setup  ## lint, types, adapter tests on an older transformers, then all tests
+	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target checks
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+# What does not need each other, and what the main suite would otherwise build while it waits.
+checks: lint test-old lint-rtl build/native/libqk_score.so build/rtl/libqk_rtl.so
+
+test-gpu: setup  ## the CUDA path on this machine's GPU (two minutes); skips where there is none
+	@$(PY) -m pytest tests/gpu
 
 test-old: setup  ## the adapter tests on the older transformers alone
 	@echo "adapter tests on transformers $(OLD):"
 	@old=$$(bash scripts/setup-old-transformers) && \
-		PYTHONPATH="$$old" HILLINFER_EXPECT_TRANSFORMERS=$(OLD) $(PY) -m pytest tests/integrations
+		PYTHONPATH="$$old" HILLINFER_EXPECT_TRANSFORMERS=$(OLD) \
+		$(PY) -m pytest tests/integrations --deselect tests/integrations/test_memory_budget.py
 
 lint: setup  ## ruff and strict mypy
 	@$(PY) -m ruff check .

@@ -15,6 +15,7 @@ import torch
 
 from hillinfer import _native
 from hillinfer.kv.attention import attend
+from hillinfer.kv.device_copies import send
 from hillinfer.kv.geometry import Geometry
 
 ELEMENTS = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
@@ -59,17 +60,30 @@ class _InPlace(RowAttention):
 
 
 class _Gathered(RowAttention):
+    """Rows are brought to the query's device as they are added; one that several heads add, once."""
+
     def __init__(self, geometry: Geometry, query: torch.Tensor, scaling: float, count: int) -> None:
         self._geometry, self._query, self._scaling = geometry, query, scaling
         self._rows = query.new_empty(count, geometry.row_stride, dtype=geometry.dtype)
+        self._here = torch.zeros(count, dtype=torch.bool)
         self._seen = torch.zeros(geometry.kv_heads, count, dtype=torch.bool)
 
     def add(self, rows: torch.Tensor, index: Index, ranks: Index, head: int | None = None) -> None:
-        gathered = rows.index_select(0, torch.from_numpy(index).to(rows.device)).to(self._rows.device)
-        self._rows.index_copy_(0, torch.from_numpy(ranks).to(self._rows.device), gathered)
-        self._seen[slice(None) if head is None else head, torch.from_numpy(ranks)] = True
+        places = torch.from_numpy(ranks)
+        self._seen[slice(None) if head is None else head, places] = True
+        new = ~self._here[places]
+        places, wanted = places[new], torch.from_numpy(index)[new]
+        self._here[places] = True
+        if not len(places):
+            return
+        if rows.device == self._rows.device and rows.device.type != "cpu":
+            wanted, places = send(rows.device, wanted, None, places)
+            taken = rows.index_select(0, wanted)
+        else:
+            taken, places = send(self._rows.device, rows, wanted, places)
+        self._rows.index_copy_(0, places, taken)
 
     def finish(self) -> tuple[torch.Tensor, npt.NDArray[np.float32]]:
-        mask = None if bool(self._seen.all()) else self._seen.to(self._query.device)
+        mask = None if bool(self._seen.all()) else send(self._query.device, self._seen, None)[0]
         out, lse = attend(self._query, *self._geometry.unpack_rows(self._rows), self._scaling, mask=mask)
         return out, lse[:, :, 0].float().cpu().numpy()
