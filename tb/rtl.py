@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tb.building import building
+
 TOP = "qk_score"
 ARGUMENTS = ("query", "keys", "exps", "blocks", "n_tokens", "first_token", "shape", "format", "min_score", "tag")
 CLOCK_NS = 4  # of the simulation; nothing depends on it
@@ -71,8 +73,9 @@ def make_open_rtl(root: Path, folder: Path) -> Rtl:
     made = folder / f"{TOP}.sv"
     inputs = [*root.glob("hls/**/*.h"), *root.glob("hls/*.cpp"), *root.glob("scripts/hls2rtl/**/*.*v")]
     inputs += root.glob("scripts/hls2rtl/**/*.py")
-    if not made.exists() or made.stat().st_mtime < max(path.stat().st_mtime for path in inputs):
-        run_hls2rtl(root / "hls" / f"{TOP}.cpp", folder)
+    with building(folder):
+        if not made.exists() or made.stat().st_mtime < max(path.stat().st_mtime for path in inputs):
+            run_hls2rtl(root / "hls" / f"{TOP}.cpp", folder)
     return find_rtl(folder)
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tb.building import building
 from tb.rtl import TOP, Rtl, RtlError
 
 # Split into small files that are compiled without much optimisation, the whole kernel builds in half a minute rather
@@ -47,12 +48,17 @@ def build(rtl: Rtl, cache: Path, main: Path, flags: Sequence[str] = (), headers:
     ``qk_score`` is. RtlError when the Verilog, or what is made of it, doesn't compile.
     """
     folder = cache / _key(rtl, main, flags, headers)
-    program = folder / TOP
-    if program.exists():
-        os.utime(folder)
-        return folder
+    with building(folder):
+        if (folder / TOP).exists():
+            os.utime(folder)
+        else:
+            _build(rtl, folder, main, flags)
+    return folder
+
+
+def _build(rtl: Rtl, folder: Path, main: Path, flags: Sequence[str]) -> None:
     environment = tools() | {"MAKEFLAGS": _MAKE_FLAGS}
-    _forget_old(cache)
+    _forget_old(folder.parent)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     names = ["--top-module", TOP, "--prefix", "Vtop", "-Mdir", str(folder), "-o", TOP]
@@ -62,7 +68,6 @@ def build(rtl: Rtl, cache: Path, main: Path, flags: Sequence[str] = (), headers:
         for command in (verilate, compile_):
             if subprocess.run(command, env=environment, stdout=log, stderr=log, check=False).returncode:
                 raise RtlError(f"{command[0]} failed, see {log.name}:\n{_tail(Path(log.name))}")
-    return folder
 
 
 def _key(rtl: Rtl, main: Path, flags: Sequence[str], headers: Sequence[Path]) -> str:

@@ -9,6 +9,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from tb.building import building
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build/pyxrt"
 HEADERS = (Path("/usr/include/xrt/xrt/xrt_device.h"), Path("/opt/xilinx/xrt/include/xrt/xrt_device.h"))
@@ -23,8 +25,13 @@ def build() -> Path:
     source = Path(__file__).parent
     module = FOLDER / f"pyxrt{sysconfig.get_config_var('EXT_SUFFIX')}"
     newest = max(path.stat().st_mtime for path in (source / "pyxrt.cpp", source / "CMakeLists.txt"))
-    if module.exists() and module.stat().st_mtime >= newest:
-        return FOLDER
+    with building(FOLDER):
+        if not (module.exists() and module.stat().st_mtime >= newest):
+            _build(source)
+    return FOLDER
+
+
+def _build(source: Path) -> None:
     if not any(header.exists() for header in HEADERS):
         raise BindingError("XRT's headers are not on this machine: apt-get install libxrt-dev uuid-dev")
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # .venv has CMake
@@ -36,4 +43,3 @@ def build() -> Path:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"PATH": tools})
         if done.returncode:
             raise BindingError(f"{done.stdout}{done.stderr}{' '.join(command)} failed")
-    return FOLDER

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hillinfer.csd.native import LIBRARY
+from tb.building import building
 
 _INSTALL = {"hls4ml": "pip install --no-deps hls4ml==1.3.0", "ziglang": "pip install ziglang==0.17.1"}
 HLS = Path(__file__).resolve().parents[2] / "hls"
@@ -35,7 +36,9 @@ def by_cmake(build: Path, source: Path = HLS, *options: str) -> Path:
 @functools.cache
 def native_library() -> Path:
     """The library where the package looks for it, from the sources as they are."""
-    return by_cmake(HLS.parent / "build" / "native")
+    folder = HLS.parent / "build" / "native"
+    with building(folder):
+        return by_cmake(folder)
 
 
 def _cmake() -> str:
