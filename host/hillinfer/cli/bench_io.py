@@ -77,7 +77,9 @@ def tables(figures: Sequence[Figure], *, direct: bool) -> list[Table]:
         best = max(row, key=lambda each: each.per_s)
         cells = [f"{each.per_s / 1e3:.1f}" for each in row]
         scattered.add_row(human_bytes(row_bytes), engine, *cells, f"{best.mib_s:.0f}", f"{best.cpu_us:.1f}")
-    others = Table(title="everything else", caption=f"{source}; the depth in use, rows are at random but for sequential ones")
+    others = Table(
+        title="everything else", caption=f"{source}; the depth in use, rows are at random but for sequential ones"
+    )
     for heading in ("", "row", "engine", "gap", "layout", "rows/s", "requests/s", "KiB each", "MiB/s", "µs of CPU"):
         others.add_column(heading, justify="left" if heading in ("", "engine", "layout") else "right", no_wrap=True)
     rest = [each for each in figures if each.kind != "random"]

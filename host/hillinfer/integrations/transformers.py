@@ -363,6 +363,8 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
         exact = length > 1 or self._slots < cache.prompt_length
         run = engine.exact if exact else engine.decode
         with torch.inference_mode(False), torch.no_grad():
+            if batch == 1 and valid is None:
+                return run(self._layer, 0, query[0], keys[0], values[0], scaling)[None]
             out = torch.zeros_like(query)  # what padding attends to does not matter, but must be a number
             for b in range(batch):
                 index = slice(None) if valid is None or bool(valid[b].all()) else valid[b].nonzero()[:, 0]

@@ -28,6 +28,7 @@ class DeviceTier:
         else:
             self._rows = torch.zeros(tokens, geometry.row_stride, dtype=geometry.dtype, device=device)
         self._bytes = self._rows.view(torch.uint8).numpy() if device.type == "cpu" else None
+        self._floats = self._rows.numpy() if device.type == "cpu" and geometry.dtype == torch.float32 else None
         nbytes = tile_bytes(geometry.kv_heads, geometry.head_dim)
         self._tiles: Tiles = reserve(capacity_tiles, nbytes, torch.uint8).numpy()
         self._exponents = np.zeros((capacity_tiles, geometry.kv_heads), np.int8)
@@ -80,13 +81,14 @@ class DeviceTier:
 
     def append(self, rows: torch.Tensor) -> None:
         """Add rows [n, row_stride] behind those held; there must be room."""
-        if not len(rows):
+        count = rows.shape[0]
+        if not count:
             return
-        start, stop = self._length, self._length + len(rows)
+        start, stop = self._length, self._length + count
         assert stop <= self.capacity
         self._rows[start:stop] = rows
         self._length = stop
-        if len(rows) > 1 or not self._cast_newest():
+        if count > 1 or not self._cast_newest():
             self._cast(start // TILE)
 
     def restart(self, first: int) -> None:
@@ -109,12 +111,13 @@ class DeviceTier:
         tile, place = divmod(self._length - 1, TILE)
         if not place:
             return False
-        geometry = self._geometry
-        split = geometry.kv_heads * geometry.head_dim
-        key = self._rows[self._length - 1, :split].float().cpu().view(geometry.kv_heads, geometry.head_dim)
-        return _native.pack_with(
-            key.numpy(), self._exponents[tile], LIMITS[self._format], self._tiles, self._length - 1
-        )
+        heads, dim = self._geometry.kv_heads, self._geometry.head_dim
+        if self._floats is not None:
+            key = self._floats[self._length - 1, : heads * dim]
+        else:
+            key = self._rows[self._length - 1, : heads * dim].float().cpu().numpy()
+        exponents, limit = self._exponents[tile], LIMITS[self._format]
+        return _native.pack_with(key.reshape(heads, dim), exponents, limit, self._tiles, self._length - 1)
 
     def _cast(self, tile: int) -> None:
         """(Re)make the scoring keys of the last tiles, from ``tile`` on."""

@@ -147,8 +147,9 @@ class TokenStream:
 
     def append(self, rows: torch.Tensor) -> None:
         """Add generated tokens, rows [n, row_stride]: they stay on the device as long as there is room."""
-        self._context = self.length + len(rows)
-        for i in range(len(rows)):
+        count = rows.shape[0]  # (asking a tensor for its len takes longer than all of this)
+        self._context = self.length + count
+        for i in range(count):
             if self.device_tier.full:
                 moved = self._store(self.device_tier.rows[:TILE])
                 self.device_tier.drop(1)
