@@ -90,6 +90,26 @@ PLACEMENTS = ("history", "last-use")
 """What keeps a row in the hot pool: being recent or often selected, or only that it was used lately (for studies)."""
 
 
+BALANCE = ("auto", "off")
+"""Who scores how much: as measured (hillinfer calibrate), or the host what is pinned. A number is β = host / device."""
+
+
+def parse_balance(value: str | float) -> str | float:
+    """``"auto"``, ``"off"``, or β as a number from 0 on; SettingError for anything else."""
+    if value in BALANCE:
+        return value
+    try:
+        beta = float(value)
+    except ValueError:
+        beta = -1.0
+    if not 0 <= beta < float("inf"):
+        raise SettingError(
+            f"balance {value!r} is neither auto nor off nor a number: write 0.5 for half as much on the host as on the "
+            "device"
+        )
+    return beta
+
+
 @dataclass(frozen=True)
 class StoreSettings:
     """How much each tier may hold, and where the cold pool lies.
@@ -105,6 +125,10 @@ class StoreSettings:
     device_split   one of ``DEVICE_SPLITS``; unused with one card.
     on_device_error  one of ``ON_DEVICE_ERROR``; unused by the software device.
     placement      one of ``PLACEMENTS``
+    balance        how the scoring is split between host and device: one of ``BALANCE``, or β = host / device. "auto"
+                   goes by this machine's calibration, where there is one, and by what is measured while running.
+    lookahead      layers ahead of the one at work for which cold rows start to be read, by a foretold query: 0 or 1.
+                   What is selected, and so the output, is the same. For policies that select by scores.
     trace          record what ran when (``HillInferCache.trace``); costs a little time per step.
     """
 
@@ -117,12 +141,17 @@ class StoreSettings:
     device_split: str = "tokens"
     on_device_error: str = "fail"
     placement: str = "history"
+    balance: str | float = "auto"
+    lookahead: int = 0
     trace: bool = False
 
     def __post_init__(self) -> None:
         names = parse_devices(self.device)
         if self.xclbin is not None and not any(name.card for name in names):
             raise SettingError(f"an xclbin is for a card, and {self.device} is none: use xrt:0, or leave xclbin out")
+        parse_balance(self.balance)
+        if self.lookahead not in (0, 1):
+            raise SettingError(f"lookahead is {self.lookahead}: 1 reads ahead for the next layer, 0 does not")
         choices = {"device_keys": DEVICE_KEYS, "device_split": DEVICE_SPLITS, "on_device_error": ON_DEVICE_ERROR}
         choices["placement"] = PLACEMENTS
         for setting, known in choices.items():

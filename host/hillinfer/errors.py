@@ -26,6 +26,10 @@ class ProfileError(HillInferError):
     """A head profile cannot be read, written, or is of another model."""
 
 
+class CalibrationError(HillInferError):
+    """A calibration cannot be read or written, or is of another machine."""
+
+
 class MemoryBudgetError(SettingError):
     """A tier's byte budget is too small for the work, or larger than the machine."""
 

@@ -38,6 +38,10 @@ class Report:
     device            the storage device, as it was named; None: there was none
     device_launches   launches of the kernel on it, and device_seconds from the first of each query to its last score
     device_fallback   why the software device took its place; None: it did not
+    host_share        share of the tokens scored by the host; None where the split of the scoring was not to be balanced
+    balance_error     |T_cpu − T_csd| / max of the last steps' two paths; None as before
+    lookahead_hit_rate  cold rows that were on their way before the step asked for them / cold rows of such steps
+    lookahead_rows    rows read ahead of the steps, wanted then or not
     drops             whether the policy drops tokens, which cannot come back
     dropped_tokens    tokens that a KV head no longer has at the end, mean over layers and heads
     events            what else happened how often while decoding, by the policy's own names ("drifts", "refills")
@@ -61,6 +65,10 @@ class Report:
     device_launches: int = 0
     device_seconds: float = 0.0
     device_fallback: str | None = None
+    host_share: float | None = None
+    balance_error: float | None = None
+    lookahead_hit_rate: float | None = None
+    lookahead_rows: int = 0
     drops: bool = False
     dropped_tokens: float = 0.0
     events: dict[str, int] = field(default_factory=dict)

@@ -25,6 +25,8 @@ PANELS = {
         "--device-keys",
         "--device-split",
         "--on-device-error",
+        "--balance",
+        "--lookahead",
         "--prefill-chunk",
     },
     "The text": {"--max-new-tokens", "--temperature", "--top-p", "--seed"},
@@ -50,7 +52,7 @@ def test_generate_help_has_every_option_in_a_panel(hill: Any) -> None:
     panels = dict(re.findall(r"╭─ ([^─]+) ─.*?\n(.*?)\n╰", shown.out, re.DOTALL))
     panels.pop("Options")
     assert {title: set(re.findall(r"│ (--[a-z-]+) ", body)) for title, body in panels.items()} == PANELS
-    assert "[default: 20%]" in shown.out
+    assert "[default: (20%)]" in shown.out
 
 
 def test_version_names_the_libraries_too(hill: Any) -> None:

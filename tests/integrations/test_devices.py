@@ -105,3 +105,19 @@ def test_streamed_keys_are_scanned_at_full_precision_and_reported_so(prompt, tmp
         for keys in ("resident", "stream")
     }
     assert scanned["stream"] == 2 * scanned["resident"] > 0
+
+
+@pytest.mark.parametrize(
+    ("device", "settings"),
+    [
+        ("software", {"lookahead": 1}),
+        ("software", {"lookahead": 1, "balance": 0.7}),
+        ("native", {"lookahead": 1, "balance": 2.0, "device_keys": "resident"}),
+    ],
+)
+def test_neither_the_split_nor_reading_ahead_changes_a_token(prompt, expected, tmp_path, device, settings):
+    tokens, stats = _generate(prompt, tmp_path, device=device, **settings)
+    assert torch.equal(tokens, expected)
+    assert stats.lookahead_rows > 0
+    assert 0 < stats.lookahead_hit_rate <= 1
+    assert ("balance" in settings) == (stats.balance_error is not None)

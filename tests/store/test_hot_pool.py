@@ -1,4 +1,4 @@
-"""The hot pool against a dictionary; the device tier and host tiles against plain lists."""
+"""The hot pool against a dictionary; the device tier against a plain list."""
 
 import numpy as np
 import torch
@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from hillinfer.kv.geometry import TILE, Geometry
 from hillinfer.kv.keys import cast_keys
-from hillinfer.kv.scoring import pack
 from hillinfer.store.device_tier import DeviceTier
-from hillinfer.store.host_tiles import HostTiles
 from hillinfer.store.hot_pool import HotPool
 
 GEOMETRY = Geometry(layers=1, kv_heads=2, group=1, head_dim=8, dtype=torch.float32)
@@ -81,34 +79,6 @@ def test_guests_leave_in_order_of_last_use(steps, capacity):
         assert len(pool) == len(residents) + len(used)
         for token in [*residents, *used]:
             assert pool.rows[pool.slot_of[token], 0] == token
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5)), max_size=12), st.integers(1, 6))
-def test_host_tiles_keep_the_newest(additions, capacity):
-    tiles = HostTiles(GEOMETRY, 8)
-    expected: list[int] = []
-    made: dict[int, np.ndarray] = {}
-    next_tile = 0
-    for count, drop in additions:
-        keys = cast_keys(torch.randn(2, count * TILE, 8))
-        tiles.add(next_tile, keys, capacity)
-        for i in range(count):
-            made[next_tile + i] = pack(keys.integers[i * TILE : (i + 1) * TILE])[0]
-        expected = [*expected, *range(next_tile, next_tile + count)][-capacity:]
-        next_tile += count
-        leaving = expected[: min(drop, len(expected))]
-        tiles.drop(leaving)
-        expected = expected[len(leaving) :]
-        assert tiles.tiles == expected
-        assert tiles.nbytes == len(expected) * TILE * GEOMETRY.score_key_bytes
-        seen = []
-        for first, packed, exponents in tiles.runs():
-            assert len(packed) == len(exponents)
-            for tile, one in enumerate(packed, first):
-                np.testing.assert_array_equal(one, made[tile])
-                seen.append(tile)
-        assert seen == expected
 
 
 def _integers(tier):

@@ -18,6 +18,7 @@ import typer
 from hillinfer.cli import (  # noqa: F401  # they add their commands
     bench_ablation,
     bench_all,
+    bench_balance,
     bench_big,
     bench_decode,
     bench_growth,
@@ -25,6 +26,7 @@ from hillinfer.cli import (  # noqa: F401  # they add their commands
     bench_policies,
 )
 from hillinfer.cli.bench import bench_app
+from hillinfer.cli.calibrate import calibrate_command
 from hillinfer.cli.console import complain, write_json
 from hillinfer.cli.doctor import doctor_command
 from hillinfer.cli.generate import EPILOG, generate_command
@@ -52,6 +54,7 @@ _EPILOG = "\n\n".join(
         'hillinfer generate --prompt-file book.txt --prompt "Who is the narrator?"',
         "hillinfer generate --help    [dim]every option, and why it is there[/]",
         "hillinfer doctor --device xrt:0    [dim]what this machine lacks for a device, and how to get it[/]",
+        "hillinfer calibrate    [dim]how fast host and device are here, to balance the two by[/]",
         "hillinfer bench decode    [dim]quality and speed beside the stock cache[/]",
         "hillinfer profile    [dim]the roles of a model's heads, for --policy heterocache[/]",
         "hillinfer models    [dim]what --model knows by name[/]",
@@ -74,6 +77,7 @@ app.command("models")(models_command)
 app.command("policies")(policies_command)
 app.command("profile", epilog=PROFILE_EPILOG)(profile_command)
 app.command("doctor")(doctor_command)
+app.command("calibrate")(calibrate_command)
 app.add_typer(bench_app, name="bench")
 
 

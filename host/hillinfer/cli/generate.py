@@ -242,6 +242,20 @@ def generate_command(
             help="When the device fails: stop, or go on with the software device, same text.", rich_help_panel=_TIERS
         ),
     ] = OnDeviceError.fail,
+    balance: Annotated[
+        str,
+        typer.Option(
+            help="Who scores how much: auto (hillinfer calibrate), off (the host what is pinned), or host / device.",
+            rich_help_panel=_TIERS,
+        ),
+    ] = "auto",
+    lookahead: Annotated[
+        int,
+        typer.Option(
+            help="1: read what the next layer will likely ask for, while this one computes; same text.",
+            rich_help_panel=_TIERS,
+        ),
+    ] = 0,
     prefill_chunk: Annotated[
         int,
         typer.Option(
@@ -296,6 +310,8 @@ def generate_command(
         device_keys=device_keys.value,
         device_split=device_split.value,
         on_device_error=on_device_error.value,
+        balance=balance,
+        lookahead=lookahead,
     )
     question = _question(prompt)
     _check_places(policy, trace, cold_dir)

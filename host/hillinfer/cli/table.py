@@ -34,9 +34,14 @@ def report_table(report: Report) -> Table:
     table.add_row("hot-pool hit rate", _share(report.hot_hit_rate), "")
     table.add_row("share of the pool moved per step", _share(report.moved_fraction), "")
     table.add_row("read from the cold pool", human_bytes(report.cold_read_bytes), "")
+    if report.lookahead_rows:
+        table.add_row("of what was read, foreseen", _share(report.lookahead_hit_rate), "")
     table.add_row(_scanned(report), human_bytes(report.device_scan_bytes), "")
     work = f"{report.device_launches:,} in {report.device_seconds:.2f} s" if report.device_launches else "–"
-    table.add_row("launches of the device", work, "", end_section=True)
+    table.add_row("launches of the device", work, "", end_section=report.balance_error is None)
+    if report.balance_error is not None:
+        table.add_row("share scored by the host", _share(report.host_share), "")
+        table.add_row("one path waits for the other", _share(report.balance_error), "", end_section=True)
 
     cut = f" ({report.document_tokens_cut} cut from the document)" if report.document_tokens_cut else ""
     table.add_row(f"prompt tokens{cut}", str(report.prompt_tokens), "")

@@ -101,7 +101,7 @@ def _attention_by_layer(model: PreTrainedModel) -> dict[int, Any]:
     if missing:
         raise ModelError(
             f"{type(model).__name__} has no q_proj in layer {missing[0]}, by which a query could be foretold: "
-            "use a policy that does not predict (quest, hillinfer)"
+            "use a policy that does not predict (quest, hillinfer), without lookahead"
         )
     return found
 
@@ -112,7 +112,7 @@ def _rotary_of(module: Any) -> Callable[..., Any]:
     if rotate is None or not hasattr(module, "head_dim") or not hasattr(module, "scaling"):
         raise ModelError(
             f"{type(module).__name__} is not built like Llama's attention (rotary position_embeddings), so its query "
-            "cannot be foretold: use a policy that does not predict (quest, hillinfer)"
+            "cannot be foretold: use a policy that does not predict (quest, hillinfer), without lookahead"
         )
     found: Callable[..., Any] = rotate
     return found

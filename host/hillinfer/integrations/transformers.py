@@ -39,6 +39,7 @@ from hillinfer.pipeline.opening import check_served, open_engine
 from hillinfer.pipeline.recording import Chunk, RecordingEngine
 from hillinfer.pipeline.trace import Trace
 from hillinfer.policies import HillInfer, Policy
+from hillinfer.policies.base import SelectingPolicy
 from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.report import Tiers
 
@@ -63,6 +64,10 @@ class CacheStats:
     device_launches: int = 0
     device_seconds: float = 0.0
     device_fallback: str | None = None
+    host_share: float | None = None
+    balance_error: float | None = None
+    lookahead_hit_rate: float | None = None
+    lookahead_rows: int = 0
     events: dict[str, int] = field(default_factory=dict)
 
 
@@ -129,7 +134,7 @@ class HillInferCache(Cache):
                 f"{_name(model)} has no full-attention layer (its layers all have a window or a state of fixed size): "
                 "its cache does not grow, use it with transformers' DynamicCache"
             )
-        self._geometry = _geometry(model, len(full))
+        self._geometry = geometry_of(model, len(full))
         self._max_tokens = max(getattr(config, "max_position_embeddings", 0) or 0, _MIN_REGION)
         policy = policy.for_model(identify(model))
         self._policy, self._store, self._model_device = policy, store, model.device
@@ -144,7 +149,8 @@ class HillInferCache(Cache):
         super().__init__(layers=layers)
         self._full = full
         self._foresight: Foresight | None = None
-        if isinstance(policy, IndexingPolicy) and policy.predicts:
+        predicts = isinstance(policy, IndexingPolicy) and policy.predicts
+        if predicts or (store.lookahead and isinstance(policy, SelectingPolicy)):
             self._foresight = Foresight(model, {index: layer for layer, index in enumerate(full)}, self)
         model.set_attn_implementation(NAME)
 
@@ -211,6 +217,9 @@ class HillInferCache(Cache):
             counters.launches,
             counters.seconds,
             counters.fallback,
+            *self._engine.balanced,
+            ledger.lookahead_hit_rate,
+            ledger.ahead_rows,
             dict(ledger.events),
         )
 
@@ -512,7 +521,8 @@ def _name(model: PreTrainedModel) -> str:
     return type(model).__name__
 
 
-def _geometry(model: PreTrainedModel, layers: int) -> Geometry:
+def geometry_of(model: PreTrainedModel, layers: int = 1) -> Geometry:
+    """The shape of a model's keys and values in ``layers`` of its layers; ModelError where heads differ in shape."""
     config = model.config.get_text_config(decoder=True)
     try:
         heads = config.num_attention_heads

@@ -16,7 +16,7 @@ from hillinfer.csd.contract import KeyRun
 from hillinfer.kv.query import QuantisedQuery
 from hillinfer.kv.row_attention import ELEMENTS
 from hillinfer.kv.selection import Positions
-from hillinfer.pipeline.chosen import Chosen
+from hillinfer.pipeline.chosen import Chosen, trace_read
 from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.base import PerHead
 from hillinfer.store.token_stream import Selection, TokenStream
@@ -88,6 +88,8 @@ class ChosenAtOnce(Chosen):
             meanwhile()
             with trace.span("wait for cold rows"):
                 rows = self._coming.wait()
+            if trace.enabled:
+                trace_read(trace, stream, self._coming.located, time.perf_counter())
             with trace.span("attend cold"):
                 out, lse = self._step.finish(rows.view(torch.uint8).numpy())
         return torch.from_numpy(out)[:, :, None].to(query.dtype), lse

@@ -44,6 +44,13 @@ class Chooser(ABC):
         """
         return None
 
+    def guess(self, stream: TokenStream, query: torch.Tensor, scaling: float) -> Positions | None:
+        """Ascending positions that a query like this one [H, G, d] would attend to; None where that is not to be told.
+
+        Asked before the step, to read ahead; nothing is counted or remembered of it.
+        """
+        return None
+
     @abstractmethod
     def recall(self, stream: TokenStream, scaling: float) -> list[list[Positions]]:
         """What the last queries read would have attended, one list of sets each; once after every prompt."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +18,26 @@ from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.base import PerHead
 from hillinfer.store.token_stream import Selection, TokenStream
 
+_MOMENT = 20e-6
+"""Seconds that asking for what is there takes at most."""
+
+
+class Spent(NamedTuple):
+    """Seconds: attending what was in memory; from when cold rows were asked for until they were there; attending them.
+
+    waited   whether anybody waited for the cold rows; if not, they were there earlier than that
+    """
+
+    attending: float = 0.0
+    reading: float = 0.0
+    attending_cold: float = 0.0
+    waited: bool = False
+
 
 class Chosen(ABC):
     """Tokens chosen and found, those in the cold pool on their way.
 
+    spent            what the attention took, afterwards, where it is measured
     length           tokens of the stream when they were chosen
     hot_rows, cold_rows   how many of them are in the hot pool, and in the cold pool only
     """
@@ -27,6 +45,7 @@ class Chosen(ABC):
     length: int
     hot_rows: int
     cold_rows: int
+    spent: Spent = Spent()
 
     @abstractmethod
     def by_head(self) -> list[Positions]:
@@ -104,16 +123,34 @@ class ChosenSets(Chosen):
                 mine = member[ranks]
                 attention.add(rows, index[mine], ranks[mine], head)
 
+        start = time.perf_counter()
         with trace.span("attend"):
             attention.add(own, np.zeros(1, np.int64), np.array([count]))
             add(stream.hot_pool.rows, located.hot, located.hot_ranks)
             add(stream.device_tier.rows, located.newest, newest_ranks)
+        attended = time.perf_counter()
         meanwhile()
+        waiting = time.perf_counter()
         with trace.span("wait for cold rows"):
             cold_rows = located.wait()
+        arrived = time.perf_counter()
+        if len(cold):
+            trace_read(trace, stream, located, arrived)
         with trace.span("attend cold"):
             add(cold_rows, cold, located.cold_ranks)
-            return attention.finish()
+            result = attention.finish()
+        reading, rest = arrived - located.started, time.perf_counter() - arrived
+        self.spent = Spent(attended - start, reading, rest, arrived - waiting > _MOMENT)
+        return result
+
+
+def trace_read(trace: Trace, stream: TokenStream, located: Selection, arrived: float) -> None:
+    """Note a read of cold rows, and what of it was read ahead: neighbouring layers do that at the same time."""
+    trace.record("read", "cold reads", located.started, arrived)
+    if located.ahead is not None:
+        trace.record(
+            "read ahead", f"reads ahead, {'odd' if stream.id.layer % 2 else 'even'} layers", located.ahead, arrived
+        )
 
 
 def _members(sets: list[Positions], tokens: int) -> npt.NDArray[np.bool_]:

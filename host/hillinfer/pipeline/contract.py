@@ -44,6 +44,11 @@ class Engine(ABC):
     csd: Device | None = None
     witness: Witness | None = None
 
+    @property
+    def balanced(self) -> tuple[float | None, float | None]:
+        """The host's share of the scoring, and |T_cpu − T_csd| / max of the last steps; None where not measured."""
+        return None, None
+
     @abstractmethod
     def expect(self, tokens: int) -> None:
         """Check, before anything is computed, that ``tokens`` per sequence fit budgets, memory and disk."""

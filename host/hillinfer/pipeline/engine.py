@@ -13,6 +13,7 @@ from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.registry import open_device
 from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import Geometry
+from hillinfer.pipeline.balancing import open_balance
 from hillinfer.pipeline.choosing import Chooser
 from hillinfer.pipeline.chosen import Chosen, ChosenSets
 from hillinfer.pipeline.contract import Engine
@@ -27,6 +28,7 @@ from hillinfer.policies.base import SelectingPolicy
 from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import Ledger
+from hillinfer.store.split import Split
 from hillinfer.store.token_stream import TokenStream, make_pieces
 
 _KEY_FORMAT = "int8"
@@ -60,16 +62,19 @@ class TieredEngine(Engine):
         self._heap = Heap()
         self._behind = Behind()
         newest = settings.device_bytes
+        scored = isinstance(policy, SelectingPolicy)
+        self.balance = open_balance(settings, geometry, device, policy.attended) if scored else None
         self.capacity = Capacity(
             geometry,
             sequences,
             settings.hot_bytes,
             newest.nbytes if newest else None,
             pinned=policy.attended,
-            scored=isinstance(policy, SelectingPolicy),
+            scored=scored,
             index=partial(policy.dram_bytes, geometry) if isinstance(policy, IndexingPolicy) else None,
             whole=policy.whole_layers(geometry.layers) if isinstance(policy, IndexingPolicy) else frozenset(),
             history=settings.placement == "history",
+            split=Split() if self.balance is None else self.balance.split,
         )
         self.capacity.check(expected, self._working_set)  # before memory is reserved
         self.csd = open_device(settings, geometry, max_tokens, self.trace.record)
@@ -101,7 +106,9 @@ class TieredEngine(Engine):
             return Indexed(self.policy, self.geometry, self.sequences, device, self.trace)
         if _KEY_FORMAT not in self.csd.capabilities.key_formats:
             raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
-        return NearData(self.policy, Evaluator(self.csd, self.ledger, self.trace), self.trace, self._behind.catch_up)
+        evaluator = Evaluator(self.csd, self.ledger, self.trace, self.balance)
+        apart = self.balance is not None
+        return NearData(self.policy, evaluator, self.trace, self._behind.catch_up, apart=apart)
 
     def expect(self, tokens: int) -> None:
         self.policy.check(tokens)
@@ -198,6 +205,8 @@ class TieredEngine(Engine):
         if layer == 0:
             self._tidy()
             self._behind.catch_up()
+            if self.balance is not None and sequence == 0:
+                self.balance.stepped(self.csd.counters)
         own, chosen = self.geometry.pack_rows(keys, values), None
         selects = not self._chooser.exact(stream.length)
         if selects and ahead is not None and ahead.length == stream.length:
@@ -213,6 +222,8 @@ class TieredEngine(Engine):
             return self._exact(stream.id, query, keys, values, scaling, decoding=True, count=selects)
         out, lse = chosen.attend(stream, grouped, own, scaling, self.trace, self._behind.catch_up)
         cold = chosen.cold_rows
+        if self.balance is not None:
+            self.balance.spent(chosen.hot_rows, cold, chosen.spent)
         self.ledger.step(hot=chosen.hot_rows, cold=cold, cold_bytes=cold * self.geometry.row_bytes)
         with self.trace.span("store"):
             stream.append(own)
@@ -222,11 +233,18 @@ class TieredEngine(Engine):
         return out.flatten(0, 1)
 
     def foretell(self, layer: int, sequence: int, query: torch.Tensor, scaling: float) -> None:
-        """Chooses for the coming step, and starts to read what is chosen."""
+        """Starts to read what the coming step is likely to attend to; a policy that predicts then attends to that."""
         work = self._works[Stream(layer, sequence)]
         if self._chooser.exact(work.ready().length):
             return
         grouped = self.geometry.group_heads(query)
+        if isinstance(self.policy, SelectingPolicy):
+            self._recall(work, scaling)
+            with self.trace.span("look ahead"):
+                guessed = self._chooser.guess(work.stream, grouped[:, :, 0], scaling)
+                if guessed is not None:
+                    work.stream.stage(guessed)
+            return
         with self.trace.span("foretell"):
             work.ahead = self._choose(work, grouped[:, :, 0], scaling)
 
@@ -258,6 +276,10 @@ class TieredEngine(Engine):
 
     def _tidy(self) -> None:
         self._heap.tidy(self.ledger.tiers.hot.bytes + self.ledger.tiers.device.bytes)
+
+    @property
+    def balanced(self) -> tuple[float | None, float | None]:
+        return (None, None) if self.balance is None else (self.balance.host_share, self.balance.error)
 
     def settled_ledger(self) -> Ledger:
         self._behind.catch_up()

@@ -6,6 +6,7 @@ and the device tier, the storage device all others.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -15,16 +16,17 @@ from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import TILE
 from hillinfer.kv.query import QuantisedQuery
 from hillinfer.kv.selection import Scores
+from hillinfer.pipeline.balancing import Balance
 from hillinfer.pipeline.trace import Trace
 from hillinfer.store.ledger import Ledger
 from hillinfer.store.token_stream import TokenStream
 
 
 class Evaluator:
-    """Scores a stream's tokens against queries, on both sides."""
+    """Scores a stream's tokens against queries, on both sides; ``balance`` is told how long the host's share took."""
 
-    def __init__(self, csd: Device, ledger: Ledger, trace: Trace) -> None:
-        self._csd, self._ledger, self._trace = csd, ledger, trace
+    def __init__(self, csd: Device, ledger: Ledger, trace: Trace, balance: Balance | None = None) -> None:
+        self._csd, self._ledger, self._trace, self._balance = csd, ledger, trace, balance
 
     def score(
         self,
@@ -44,8 +46,11 @@ class Evaluator:
         try:
             tiles = -(-stream.length // TILE)
             results = [np.empty(tiles * TILE, np.int16) for _ in queries]
+            start = time.perf_counter()
             with self._trace.span("host score"):
                 hosted = [self._host(stream, query, out) for query, out in zip(queries, results, strict=True)]
+            if self._balance is not None and count:
+                self._balance.scored(sum(hosted), time.perf_counter() - start)
             meanwhile()
             for ticket, out in zip(tickets, results, strict=False):
                 with self._trace.span("merge blocks"):

@@ -27,11 +27,19 @@ class NearData(Chooser):
     """Runs a selecting policy, and remembers its normalisers.
 
     meanwhile   called when the host has done its share of the scoring and would only wait for the device
+    apart       each side is to score its own tiles, also where one of them could score all in one call
     """
 
     def __init__(
-        self, policy: SelectingPolicy, evaluator: Evaluator, trace: Trace, meanwhile: Callable[[], None]
+        self,
+        policy: SelectingPolicy,
+        evaluator: Evaluator,
+        trace: Trace,
+        meanwhile: Callable[[], None],
+        *,
+        apart: bool = False,
     ) -> None:
+        self._apart = apart
         self._policy, self._evaluator, self._trace, self._meanwhile = policy, evaluator, trace, meanwhile
         self._normaliser: dict[Stream, PerHead] = {}
         self._window: defaultdict[Stream, list[_Asked]] = defaultdict(list)
@@ -59,7 +67,7 @@ class NearData(Chooser):
         self, stream: TokenStream, query: torch.Tensor, own: torch.Tensor, scaling: float
     ) -> ChosenAtOnce | None:
         normaliser, count = self._normaliser.get(stream.id), self._policy.best_of(stream.length)
-        if normaliser is None or count is None or query.device.type != "cpu" or not stream.read_in_place:
+        if self._apart or normaliser is None or count is None or query.device.type != "cpu" or not stream.read_in_place:
             return None
         keys = stream.keys_in_memory()
         if keys is None:
@@ -70,6 +78,13 @@ class NearData(Chooser):
         chosen = ChosenAtOnce(stream, keys, queries[0], query, own, scaling, count, self._trace)
         self._evaluator.scored_at_once(stream, chosen.scored_at - start)
         return chosen
+
+    def guess(self, stream: TokenStream, query: torch.Tensor, scaling: float) -> Positions | None:
+        normaliser = self._normaliser.get(stream.id)
+        if normaliser is None:
+            return None
+        sets = self._select(stream, (query.float().cpu().numpy(), normaliser), scaling, count=False)
+        return sets[0] if len(sets) == 1 else np.unique(np.concatenate(sets))
 
     def recall(self, stream: TokenStream, scaling: float) -> list[list[Positions]]:
         return [self._select(stream, asked, scaling, count=False) for asked in self._window.pop(stream.id, ())]

@@ -1,4 +1,8 @@
-"""What ran when: spans per thread, written as a Chrome trace (chrome://tracing, ui.perfetto.dev)."""
+"""What ran when: spans, written as a Chrome trace (chrome://tracing, ui.perfetto.dev).
+
+Each kind of work has a track of its own there, so that what overlapped lies one above the other: scoring by the host
+and by the device, reads, attention, looking ahead. All else is on the track of its thread.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,16 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+TRACKS = {
+    "look ahead": "lookahead",
+    "host score": "host scores",
+    "csd score": "device scores",
+    "read": "cold reads",
+    "attend": "attention",
+    "attend cold": "attention",
+}
+"""Where spans of a name are shown, whichever thread they ran on; in this order, below the threads."""
 
 _NOTHING = contextlib.nullcontext()
 
@@ -53,21 +67,21 @@ class Trace:
             self.spans.append(Span(name, thread, start, end))
 
     def write(self, path: Path) -> None:
-        """Write the spans in Chrome's trace event format (complete events, microseconds)."""
-        threads = {thread: i for i, thread in enumerate(dict.fromkeys(span.thread for span in self.spans))}
-        names = [
-            {"ph": "M", "name": "thread_name", "pid": 0, "tid": i, "args": {"name": thread}}
-            for thread, i in threads.items()
-        ]
-        events = [
-            {
-                "ph": "X",
-                "name": span.name,
-                "pid": 0,
-                "tid": threads[span.thread],
-                "ts": span.start * 1e6,
-                "dur": (span.end - span.start) * 1e6,
-            }
-            for span in self.spans
-        ]
-        path.write_text(json.dumps({"traceEvents": names + events}))
+        """Write the spans in Chrome's trace event format: complete events, microseconds from the first one on."""
+        used = dict.fromkeys(_track(span) for span in self.spans)
+        shared = [track for track in dict.fromkeys(TRACKS.values()) if track in used]
+        tracks = [*(track for track in used if track not in shared), *shared]
+        number = {track: i for i, track in enumerate(tracks)}
+        begin = min((span.start for span in self.spans), default=0.0)
+        told: list[dict[str, object]] = [{"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "hillinfer"}}]
+        for track, i in number.items():
+            told.append({"ph": "M", "name": "thread_name", "pid": 0, "tid": i, "args": {"name": track}})
+            told.append({"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": i, "args": {"sort_index": i}})
+        for span in sorted(self.spans, key=lambda span: (span.start, -span.end)):
+            times = {"ts": (span.start - begin) * 1e6, "dur": (span.end - span.start) * 1e6}
+            told.append({"ph": "X", "name": span.name, "pid": 0, "tid": number[_track(span)], **times})
+        path.write_text(json.dumps({"traceEvents": told, "displayTimeUnit": "ms"}))
+
+
+def _track(span: Span) -> str:
+    return TRACKS.get(span.name, span.thread)

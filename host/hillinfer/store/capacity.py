@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psutil
 
 from hillinfer.config import Budget
 from hillinfer.errors import MemoryBudgetError
 from hillinfer.kv.geometry import TILE, Geometry
+from hillinfer.store.split import Split
 
 _SHORT = 1024  # tokens: a shorter context is judged as if it had so many; its working set is next to nothing
 _GUESTS = 0.15  # share of the pool (decision 18)
@@ -39,6 +40,7 @@ class Capacity:
     index    most bytes of the hot budget that a stream's index takes, as a function of the context length
     whole    layers that attend to everything at every step: up to half of the budget is theirs first
     history  whether rows stay because they are recent or were selected often; else all are guests
+    split    how much of the scoring is the host's, as far as its memory goes
     """
 
     geometry: Geometry
@@ -50,6 +52,7 @@ class Capacity:
     index: Callable[[int], int] | None = None
     whole: frozenset[int] = frozenset()
     history: bool = True
+    split: Split = field(default_factory=Split)
 
     @property
     def _streams(self) -> int:
@@ -77,15 +80,35 @@ class Capacity:
         # What a budget in bytes has set aside stays so: no pool has to shrink because another grows.
         return (hot - whole * (needed if self.hot.share is not None else most)) // others
 
-    def room(self, tokens: int, layer: int = 0) -> Room:
-        """Of a stream of ``layer`` with ``tokens`` tokens."""
+    def room(self, tokens: int, layer: int = 0, held: int | None = None) -> Room:
+        """Of a stream of ``layer`` with ``tokens`` tokens.
+
+        held   tiles the host scores now: rows get the room of those it may still take; None: it has them all
+        """
         geometry = self.geometry
         nbytes = max(0, self._share(tokens, layer) - self._index_bytes(tokens))
         pinned = min(self.pinned(tokens), nbytes // geometry.row_bytes // 2) if self.history else 0
-        host_tiles = pinned // TILE if self.scored else 0
-        rows = (nbytes - host_tiles * TILE * geometry.score_key_bytes) // geometry.row_bytes
+        host_tiles = self._host_tiles(tokens, nbytes, pinned) if self.scored else 0
+        held = host_tiles if held is None else min(held, host_tiles)
+        rows = (nbytes - held * TILE * geometry.score_key_bytes) // geometry.row_bytes
         guests = int(rows * (_GUESTS if self.history else 1)) if rows < tokens else 0
         return Room(rows, guests, host_tiles, pinned)
+
+    def _host_tiles(self, tokens: int, nbytes: int, pinned: int) -> int:
+        """Tiles the host scores of a stream with ``tokens`` tokens and ``nbytes`` of the budget.
+
+        Their rows would fit into the budget: M_c ≤ M_0. Where all rows do, these come first, and keys get the rest.
+        """
+        geometry, wanted = self.geometry, pinned // TILE
+        if self.split.host is not None:  # the device tier's tokens are the host's in any case: half a tier on average
+            wanted = max(0, int(self.split.host * tokens) - self.device_tiles * TILE // 2) // TILE
+        most, rest = nbytes // (TILE * geometry.row_bytes), nbytes - tokens * geometry.row_bytes
+        return min(wanted, most if rest < 0 else rest // (TILE * geometry.score_key_bytes))
+
+    def most_host_tiles(self, tokens: int, layer: int = 0) -> int:
+        """Tiles that the host never exceeds of a stream of ``layer`` while it has up to ``tokens`` tokens."""
+        most = min(self._share(tokens, layer) // self.geometry.row_bytes, tokens)
+        return most // TILE + 1 if self.scored else 0
 
     def most_rows(self, tokens: int, layer: int = 0) -> int:
         """Rows that the pool of a stream of ``layer`` never exceeds while it has up to ``tokens`` tokens."""

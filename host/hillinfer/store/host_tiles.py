@@ -1,36 +1,41 @@
-"""The tiles that the host scores: their scoring keys, in DRAM, newest tiles first when room is short."""
+"""The tiles that the host scores: their scoring keys, in DRAM."""
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from hillinfer.kv.geometry import TILE, Geometry
+from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.keys import ScoringKeys
 from hillinfer.kv.scoring import Tiles, pack, tile_bytes
 from hillinfer.store.reserve import reserve
 
+_SLACK = 4  # tiles of memory beyond those held, so that not every change closes the gaps
+
 
 class HostTiles:
-    """INT8 keys of whole tiles, in the scanning layout.
+    """INT8 keys of whole tiles, in the scanning layout. Which tiles these are is the stream's choice.
 
-    A tile that leaves is scored by the storage device, which has its keys anyway.
+    A tile that leaves is scored by the storage device, which has its keys anyway. Tiles lie in ascending order but for
+    those that came back late; gaps are closed once they would take a quarter of the memory, so that a long context
+    touches no more than it holds, and neighbours are scored in one go.
 
-    Memory is a ring over tiles, so that the newest ones, as a rule consecutive, are scored in place.
+    tiles   most tiles ever held
     """
 
-    def __init__(self, geometry: Geometry, reserve_tiles: int) -> None:
-        self._size = reserve_tiles
+    def __init__(self, geometry: Geometry, tiles: int) -> None:
         self._tile_bytes = tile_bytes(geometry.kv_heads, geometry.head_dim)
-        self._keys: Tiles = reserve(reserve_tiles, self._tile_bytes, torch.uint8).numpy()
-        self._exponents = np.zeros((reserve_tiles, geometry.kv_heads), np.int8)
+        size = tiles + tiles // 4 + _SLACK
+        self._keys: Tiles = reserve(size, self._tile_bytes, torch.uint8).numpy()
+        self._exponents = np.zeros((size, geometry.kv_heads), np.int8)
+        self._slots: list[int] = []  # of each tile held
+        self._end = 0  # slots from here on are free
         self.tiles: list[int] = []
         """Tiles the host scores, ascending."""
         self.changes = 0
-        """How often that has changed."""
+        """How often they, or the places of their keys, have changed."""
+        self._runs: list[tuple[int, Tiles, npt.NDArray[np.int8]]] | None = None
 
     def __len__(self) -> int:
         return len(self.tiles)
@@ -40,35 +45,86 @@ class HostTiles:
         """Bytes of the scoring keys held."""
         return len(self.tiles) * self._tile_bytes
 
-    def add(self, first_tile: int, keys: ScoringKeys, capacity: int) -> None:
-        """Take over new whole tiles, the newest of them if there are more than ``capacity``; older ones leave."""
-        self.changes += 1
+    def add(self, first_tile: int, keys: ScoringKeys, fill: npt.NDArray[np.int16], capacity: int) -> None:
+        """Take over new whole tiles, behind all those held; at most ``capacity`` stay in all.
+
+        fill   int16 [tiles]: tokens of each tile that are in the hot pool. Who has fewest leaves first, the oldest of
+               equals.
+        """
         count = len(keys.exponents)
-        keep = min(count, capacity)
-        oldest = first_tile + count - self._size  # what lies further back is overwritten
-        self.tiles = [tile for tile in self.tiles if tile >= oldest]
-        del self.tiles[: max(0, len(self.tiles) + keep - capacity)]
-        packed = pack(keys.integers[(count - keep) * TILE :])
-        for i in range(count - keep, count):
-            slot = (first_tile + i) % self._size
-            self._keys[slot] = packed[i - count + keep]
-            self._exponents[slot] = keys.exponents[i]
+        held = [*self.tiles, *range(first_tile, first_tile + count)]
+        leaving = set(_coldest(held, fill, len(held) - capacity))
+        self.drop([tile for tile in self.tiles if tile in leaving])
+        staying = [i for i in range(count) if first_tile + i not in leaving]
+        if not staying:
+            return
+        self._make_room(len(staying))
+        self._change()
+        packed = pack(keys.integers)
+        for i in staying:
+            self._keys[self._end] = packed[i]
+            self._exponents[self._end] = keys.exponents[i]
             self.tiles.append(first_tile + i)
+            self._slots.append(self._end)
+            self._end += 1
+
+    def shrink(self, fill: npt.NDArray[np.int16], capacity: int) -> None:
+        """Leave the coldest tiles to the storage device until at most ``capacity`` are held."""
+        self.drop(_coldest(self.tiles, fill, len(self.tiles) - capacity))
+
+    def take_back(self, tile: int, keys: ScoringKeys) -> None:
+        """Score a tile again that is not held: the keys of its 64 tokens, cast anew."""
+        place = int(np.searchsorted(np.array(self.tiles, np.int64), tile))
+        assert self.tiles[place : place + 1] != [tile]
+        self._make_room(1)
+        self._change()
+        self._keys[self._end] = pack(keys.integers)[0]
+        self._exponents[self._end] = keys.exponents[0]
+        self.tiles.insert(place, tile)
+        self._slots.insert(place, self._end)
+        self._end += 1
 
     def drop(self, leaving: list[int]) -> None:
         """Leave tiles to the storage device."""
         if leaving:
-            self.changes += 1
-            self.tiles = [tile for tile in self.tiles if tile not in leaving]
+            self._change()
+            gone = set(leaving)
+            kept = [(tile, slot) for tile, slot in zip(self.tiles, self._slots, strict=True) if tile not in gone]
+            self.tiles, self._slots = [tile for tile, _ in kept], [slot for _, slot in kept]
 
     def runs(self) -> list[tuple[int, Tiles, npt.NDArray[np.int8]]]:
         """Consecutive tiles that lie together: the first tile, views of their keys and of their exponents."""
-        starts = [
-            i for i, tile in enumerate(self.tiles) if i == 0 or tile != self.tiles[i - 1] + 1 or tile % self._size == 0
-        ]
-        views = []
-        for start, stop in itertools.pairwise([*starts, len(self.tiles)]):
-            slot = self.tiles[start] % self._size
-            slots = slice(slot, slot + stop - start)
+        if self._runs is not None:
+            return self._runs
+        views, start = [], 0
+        for stop in range(1, len(self.tiles) + 1):
+            if stop < len(self.tiles) and self._neighbours(stop):
+                continue
+            slots = slice(self._slots[start], self._slots[stop - 1] + 1)
             views.append((self.tiles[start], self._keys[slots], self._exponents[slots]))
+            start = stop
+        self._runs = views
         return views
+
+    def _change(self) -> None:
+        self.changes, self._runs = self.changes + 1, None
+
+    def _neighbours(self, i: int) -> bool:
+        return self.tiles[i] == self.tiles[i - 1] + 1 and self._slots[i] == self._slots[i - 1] + 1
+
+    def _make_room(self, count: int) -> None:
+        """Close the gaps where ``count`` more tiles would leave too many of them."""
+        held = len(self.tiles)
+        if self._end + count > held + count + (held + count) // 4 + _SLACK:
+            self._keys[:held] = self._keys[self._slots]
+            self._exponents[:held] = self._exponents[self._slots]
+            self._slots, self._end = list(range(held)), held
+            self._change()
+        assert self._end + count <= len(self._keys), "more tiles than memory was reserved for"
+
+
+def _coldest(tiles: list[int], fill: npt.NDArray[np.int16], count: int) -> list[int]:
+    """The ``count`` of ascending tiles with the fewest hot tokens, the oldest of equals."""
+    if count <= 0:
+        return []
+    return sorted(tiles, key=lambda tile: int(fill[tile]))[:count]

@@ -15,6 +15,8 @@ class Ledger:
     moved_rows, pool_rows         rows that entered the hot pool while decoding; its size, summed over the steps
     cold_read_bytes               selected rows read from the cold pool while decoding
     host_scored, device_scored    tokens scored by each side, while decoding
+    ahead_rows                    rows read from the cold pool before a step asked for them (lookahead)
+    ahead_hits, ahead_of          those that it then asked for; the cold rows of all steps that something was read for
     dropped_tokens                cached tokens that a KV head no longer has, mean over layers, sequences and heads
     events                        what else happened how often, by the policy's own names ("drifts")
     """
@@ -27,6 +29,9 @@ class Ledger:
     cold_read_bytes: int = 0
     host_scored: int = 0
     device_scored: int = 0
+    ahead_rows: int = 0
+    ahead_hits: int = 0
+    ahead_of: int = 0
     dropped_tokens: float = 0.0
     events: dict[str, int] = field(default_factory=dict)
 
@@ -51,6 +56,11 @@ class Ledger:
         self.host_scored += host
         self.device_scored += device
 
+    def foreseen(self, *, hits: int, rows: int) -> None:
+        """A step asked for so many cold rows, of which hits were on their way already."""
+        self.ahead_hits += hits
+        self.ahead_of += rows
+
     def moved(self, rows: int, pool_rows: int, *, step: bool) -> None:
         """Rows entered the hot pool; ``step``: the pool's size counts for the mean."""
         self.moved_rows += rows
@@ -61,6 +71,11 @@ class Ledger:
         """Selected tokens found in the hot pool / selected tokens outside the device tier."""
         selected = self.selected_hot + self.selected_cold
         return self.selected_hot / selected if selected else None
+
+    @property
+    def lookahead_hit_rate(self) -> float | None:
+        """Share of the cold rows that were on their way before the step asked for them."""
+        return self.ahead_hits / self.ahead_of if self.ahead_of else None
 
     @property
     def moved_fraction(self) -> float | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from hillinfer.store.hot_pool import HotPool
 from hillinfer.store.ledger import Ledger
 from hillinfer.store.placement import Placement
 from hillinfer.store.reserve import reserve
+from hillinfer.store.staging import Staged, StagedRead
 
 Positions = npt.NDArray[np.int64]
 
@@ -46,6 +48,8 @@ class Selection:
     cold                   positions that are read from the cold pool, int64 [m]
     cold_rows              [m, row_stride]: their rows, after ``wait``
     hot_ranks, cold_ranks  which of the selected tokens these are, int64 each; the newest come last
+    started                when the cold ones were asked for, seconds of time.perf_counter
+    ahead                  when some of them began to be read ahead of that; None: none was
     """
 
     hot: Positions
@@ -55,6 +59,11 @@ class Selection:
     hot_ranks: Positions
     cold_ranks: Positions
     _ticket: ReadTicket | None
+    started: float = field(default_factory=time.perf_counter)
+    ahead: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ahead = self._ticket.started if isinstance(self._ticket, StagedRead) else None
 
     def wait(self) -> torch.Tensor:
         """The cold rows; raises what went wrong in the cold pool."""
@@ -111,12 +120,13 @@ class TokenStream:
         self._capacity, self._ledger = capacity, ledger
         self.device_tier = DeviceTier(geometry, max(1, capacity.device_tiles), key_format, device)
         self.hot_pool = HotPool(geometry, capacity.most_rows(reserve_tokens, stream.layer))
-        self.host_tiles = HostTiles(geometry, capacity.room(reserve_tokens, stream.layer).host_tiles + 1)
+        self.host_tiles = HostTiles(geometry, capacity.most_host_tiles(reserve_tokens, stream.layer))
         self.placement = Placement()
         self._key_format = key_format
         self._lowest = np.full(geometry.kv_heads, 15, np.int8)
         self._context = 0  # tokens of the stream, with those just coming in
         self._counted = (0, 0, 0)
+        self._staged: Staged | None = None
         self.no_rows = torch.empty(0, geometry.row_stride, dtype=geometry.dtype)
         self._keys: list[KeyRun] | None = None
         self._keys_of = (-1, -1)  # tokens stored, and changes of the host's tiles, when ``_keys`` was made
@@ -147,6 +157,7 @@ class TokenStream:
 
     def append(self, rows: torch.Tensor) -> None:
         """Add generated tokens, rows [n, row_stride]: they stay on the device as long as there is room."""
+        self._staged = None  # the step it was read for is over
         count = rows.shape[0]  # (asking a tensor for its len takes longer than all of this)
         self._context = self.length + count
         for i in range(count):
@@ -163,6 +174,7 @@ class TokenStream:
 
         They go straight into the log, tile by tile, with what waited in the device tier; the rest waits there.
         """
+        self._staged = None
         self._context = self.length + keys.shape[1]
         rows = self.geometry.pack_rows(keys, values, before=len(self.device_tier))
         rows[: len(self.device_tier)] = self.device_tier.rows
@@ -184,21 +196,21 @@ class TokenStream:
         self._lowest = np.minimum(self._lowest, keys.exponents.min(0))
         self.hot_pool.extend(tokens)
         self.placement.extend(tokens)
-        room = self._room
+        room = self._capacity.room(self._context, self.id.layer, len(self.host_tiles) + len(rows) // TILE)
         keep = min(len(rows), room.rows - room.guests)
-        self._make_room(keep)
+        self._make_room(keep, room)
         self.hot_pool.insert(np.arange(tokens - keep, tokens), rows[len(rows) - keep :])
-        self.host_tiles.add(first // TILE, keys, room.host_tiles)
+        self.host_tiles.add(first // TILE, keys, self.hot_pool.tile_fill, room.host_tiles)
         return keep
 
     @property
     def _room(self) -> Room:
         """What this stream may hold at its present length."""
-        return self._capacity.room(self._context, self.id.layer)
+        return self._capacity.room(self._context, self.id.layer, len(self.host_tiles))
 
-    def _make_room(self, count: int) -> None:
+    def _make_room(self, count: int, room: Room) -> None:
         """Forget the coldest tokens, so that ``count`` more fit as residents."""
-        room, pool = self._room, self.hot_pool
+        pool = self.hot_pool
         residents = pool.positions()
         surplus = len(residents) + count - (room.rows - room.guests)
         pool.evict(self.placement.coldest(residents, surplus, self._context - room.pinned))
@@ -238,14 +250,33 @@ class TokenStream:
         missing = positions[cold]
         if place is None or len(missing) < len(positions):  # memory of their own, from which they may be promoted
             place = torch.empty(len(missing), self.geometry.row_stride, dtype=self.geometry.dtype)
-        ticket = self._csd.read(self.id, missing, place.view(torch.uint8).numpy()) if len(missing) else None
+        ticket = self._read(missing, place) if len(missing) else None
         newest = positions[stored:] - self.stored
         return Selection(slots[hot].astype(np.int64), newest, missing, place, hot, cold, ticket)
+
+    def stage(self, positions: Positions) -> None:
+        """Start reading those of ascending positions that are in the cold pool only: the coming step may ask for them.
+
+        It gets them without a change of anything else (hillinfer.store.staging); what it does not ask for is given up.
+        """
+        stored = positions[: int(np.searchsorted(positions, self.stored))]
+        cold = stored[self.hot_pool.slot_of[stored] < 0]
+        self._ledger.ahead_rows += len(cold)
+        self._staged = Staged.start(self._csd, self.id, cold, self.geometry.row_bytes) if len(cold) else None
+
+    def _read(self, positions: Positions, place: torch.Tensor) -> ReadTicket:
+        """Start reading rows of the cold pool, or go on with those that are on their way already."""
+        out, staged, self._staged = place.view(torch.uint8).numpy(), self._staged, None
+        if staged is None:
+            return self._csd.read(self.id, positions, out)
+        read = StagedRead(self._csd, self.id, positions, out, staged)
+        self._ledger.foreseen(hits=read.hits, rows=len(positions))
+        return read
 
     def bring(self, positions: Positions) -> Fetch:
         """Start reading the rows of ascending positions that are in the cold pool only."""
         rows = torch.empty(len(positions), self.geometry.row_stride, dtype=self.geometry.dtype)
-        ticket = self._csd.read(self.id, positions, rows.view(torch.uint8).numpy())
+        ticket = self._read(positions, rows)
         ranks = np.arange(len(positions))
         return Fetch(rows, Selection(positions[:0], positions[:0], positions, rows, ranks[:0], ranks, ticket))
 
@@ -274,11 +305,12 @@ class TokenStream:
 
     def device_runs(self) -> list[Run]:
         """Runs of tiles the storage device scores: all stored ones that the host does not."""
+        bounds = [(first, first + len(keys)) for first, keys, _ in self.host_tiles.runs()]
         runs, start = [], 0
-        for tile in [*self.host_tiles.tiles, self.stored // TILE]:
-            if tile > start:
-                runs.append(Run(start * TILE, (tile - start) * TILE))
-            start = tile + 1
+        for first, end in [*bounds, (self.stored // TILE, 0)]:
+            if first > start:
+                runs.append(Run(start * TILE, (first - start) * TILE))
+            start = end
         return runs
 
     def keys_in_memory(self) -> list[KeyRun] | None:
@@ -299,6 +331,9 @@ class TokenStream:
     def settle_hot(self, selected: Positions) -> None:
         """``settle`` where nothing was read and no guest can be among the selected: no token changes places."""
         self.placement.count(selected)
+        if self._capacity.split.host is not None:
+            self._share_tiles()
+            self._account()
         self._ledger.moved(0, len(self.hot_pool), step=True)
 
     def settle(self, selected: Positions, located: Selection) -> None:
@@ -319,10 +354,29 @@ class TokenStream:
         pool.exchange(swap.demote[~is_guest], swap.promote[~is_guest], located.cold_rows, ranks)
         joined[ranks] = True
         self._receive(np.flatnonzero(~joined), located, min(room.guests, room.rows - (len(pool) - pool.guests)))
-        fill = pool.tile_fill
-        self.host_tiles.drop([tile for tile in self.host_tiles.tiles if fill[tile] <= TILE // 2])
+        self._share_tiles()
         self._ledger.moved(int(np.count_nonzero(joined)) + int(np.count_nonzero(is_guest)), len(pool), step=True)
         self._account()
+
+    def _share_tiles(self) -> None:
+        """Leave tiles to the storage device, or take one back whose keys are all at hand, as the split has it."""
+        fill, tiles = self.hot_pool.tile_fill, self.host_tiles
+        if self._capacity.split.host is None:
+            tiles.drop([tile for tile in tiles.tiles if fill[tile] <= TILE // 2])
+            return
+        wanted = self._room.host_tiles
+        tiles.shrink(fill, wanted)
+        if len(tiles) < wanted and len(self._whole_tiles()):
+            self._make_room(0, self._capacity.room(self._context, self.id.layer, len(tiles) + 1))
+            for tile in self._whole_tiles()[-1:]:  # still, with so many rows fewer
+                slots = self.hot_pool.slot_of[tile * TILE : (tile + 1) * TILE].astype(np.int64)
+                keys, _ = self.geometry.unpack_rows(self.hot_pool.rows[torch.from_numpy(slots)])
+                tiles.take_back(int(tile), cast_keys(keys, self._key_format))
+
+    def _whole_tiles(self) -> Positions:
+        """Tiles the device scores though all their rows are in the hot pool."""
+        whole = np.flatnonzero(self.hot_pool.tile_fill == TILE)
+        return np.setdiff1d(whole, self.host_tiles.tiles, assume_unique=True)
 
     def _join(self, cold: Positions, located: Selection, free: int) -> npt.NDArray[np.bool_]:
         """While there is room for residents, the most frequent of the tokens just read join; which ones did."""
