@@ -202,15 +202,4 @@ float weigh(float* logits, size_t n) {
     return top + std::log(all);
 }
 
-size_t count_from(const int16_t* scores, size_t n, int threshold) {
-    size_t found = 0;
-    for (size_t begin = 0; begin < n; begin += 16384) {  // blocks short enough to count in 16 bits per lane
-        const size_t end = std::min(n, begin + 16384);
-        uint16_t some = 0;
-        for (size_t i = begin; i < end; i++) some += scores[i] >= threshold;
-        found += some;
-    }
-    return found;
-}
-
 }  // namespace

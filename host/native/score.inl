@@ -3,6 +3,7 @@
 //   Int8Keys, Int4Keys   dot products of 16 tokens: what a step of the layout is made of (Step), what gathers them
 //                        for one query (Sums), how one is added to the other, and the dot products in the end
 //   kQueries             queries that share a look at a step
+//   kUsual               whether the usual head dimensions get code of their own
 //   cast                 16 FP16 numbers times 2^e, rounded half to even and saturated to ±127; not a number: 0
 //   scaled               the low 32 bits of dot·m >> shift, 0 ≤ shift ≤ 32
 //
@@ -19,7 +20,6 @@ typedef int16_t Shorts __attribute__((vector_size(kLanes * sizeof(int16_t))));
 // maker of a query sees to that): exact.
 struct Fp16Keys {
     static constexpr KeyFormat kFormat = KeyFormat::fp16;
-    static constexpr int kQueries = 8;
     using Step = Floats;
     using Sums = Floats;
     static const float* queries(const Query& query) { return query.wide.data(); }
@@ -40,26 +40,29 @@ Scale scale_of(const Query& query, size_t at, int exponent) {
     return {query.m[at], shift, query.bias[at], query.o[at], shift <= 32 && largest < (1 << 23) - 1};
 }
 
-// saturate24((dot·m) >> shift) − o
-inline Ints normalised(Ints dot, const Scale& scale) {
-    if (__builtin_expect(scale.plain, true)) return scaled(dot, scale.m, scale.shift) - scale.o;
+// saturate24((dot·m) >> shift) − o, whatever the numbers.
+__attribute__((noinline)) void normalise_wide(Ints& dot, const Scale& scale) {
     for (int i = 0; i < kLanes; i++) {
         const int64_t t = int64_t(dot[i]) * scale.m >> scale.shift;
         dot[i] = int32_t(std::clamp<int64_t>(t, -(1 << 23), (1 << 23) - 1)) - scale.o;
     }
-    return dot;
+}
+
+inline Ints normalised(Ints dot, const Scale& scale) {
+    if (__builtin_expect(scale.plain, true)) return scaled(dot, scale.m, scale.shift) - scale.o;
+    Ints u = dot;
+    normalise_wide(u, scale);
+    return u;
+}
+
+__attribute__((noinline)) void add_wide(int64_t* total, const Ints& u) {
+    for (int i = 0; i < kLanes; i++) total[i] += u[i];
 }
 
 // The maximum or the sum over queries, of 16 tokens.
 struct Reduced {
     Ints most = Ints{} + INT32_MIN;
     int64_t total[kLanes] = {};
-
-    void take(Ints u, bool sum) {
-        if (!sum) most = u > most ? u : most;
-        else
-            for (int i = 0; i < kLanes; i++) total[i] += u[i];
-    }
 
     void store(int16_t* scores, bool sum) const {
         if (sum) {
@@ -85,9 +88,17 @@ inline void score_queries(const uint8_t* key, float cast, int head_dim, const Nu
     for (int d = 0; d < dim; d += layout.dims, key += layout.bytes) {
         __builtin_prefetch(key + kAhead);
         const typename Keys::Step step = Keys::load(key, cast);
+#pragma GCC unroll 8
         for (int g = 0; g < G; g++) Keys::add(sums[g], step, q + g * dim + d);
     }
-    for (int g = 0; g < G; g++) reduced.take(normalised(Keys::dot(sums[g], scales[g].bias), scales[g]), sum);
+    Ints most = reduced.most;
+#pragma GCC unroll 8
+    for (int g = 0; g < G; g++) {
+        const Ints u = normalised(Keys::dot(sums[g], scales[g].bias), scales[g]);
+        if (__builtin_expect(sum, false)) add_wide(reduced.total, u);
+        else most = u > most ? u : most;
+    }
+    reduced.most = most;
 }
 
 template <class Keys, int Dim>
@@ -117,11 +128,11 @@ void score_tiles(const Query& query, const uint8_t* keys, const int8_t* exponent
                                                     query.sum, reduced);
                         g += G;
                     };
-                    const int left = std::min(query.group - g, Keys::kQueries);
-                    if (Keys::kQueries >= 8 && left == 8) run(std::integral_constant<int, std::min(8, Keys::kQueries)>());
-                    else if (left >= 4) run(std::integral_constant<int, std::min(4, Keys::kQueries)>());
-                    else if (left == 3) run(std::integral_constant<int, std::min(3, Keys::kQueries)>());
-                    else if (left == 2) run(std::integral_constant<int, 2>());
+                    const int left = std::min(query.group - g, kQueries);
+                    if (kQueries >= 8 && left == 8) run(std::integral_constant<int, std::min(8, kQueries)>());
+                    else if (left >= 4) run(std::integral_constant<int, std::min(4, kQueries)>());
+                    else if (left == 3) run(std::integral_constant<int, std::min(3, kQueries)>());
+                    else if (left == 2) run(std::integral_constant<int, std::min(2, kQueries)>());
                     else run(std::integral_constant<int, 1>());
                 }
             }
@@ -133,8 +144,8 @@ void score_tiles(const Query& query, const uint8_t* keys, const int8_t* exponent
 
 template <class Keys>
 void score_format(const Query& query, const uint8_t* keys, const int8_t* exponents, size_t tiles, int16_t* scores) {
-    if (query.head_dim == 64) score_tiles<Keys, 64>(query, keys, exponents, tiles, scores);
-    else if (query.head_dim == 128) score_tiles<Keys, 128>(query, keys, exponents, tiles, scores);
+    if (kUsual && query.head_dim == 64) score_tiles<Keys, kUsual ? 64 : 0>(query, keys, exponents, tiles, scores);
+    else if (kUsual && query.head_dim == 128) score_tiles<Keys, kUsual ? 128 : 0>(query, keys, exponents, tiles, scores);
     else score_tiles<Keys, 0>(query, keys, exponents, tiles, scores);
 }
 

@@ -7,6 +7,9 @@
 
 namespace {
 
+constexpr int kQueries = 2;
+constexpr bool kUsual = true;
+
 struct Pair {  // of a vector of 16 lanes
     __m256i low, high;
 
@@ -29,7 +32,6 @@ inline __m256i load(const uint8_t* from) { return _mm256_loadu_si256(reinterpret
 
 struct Int8Keys {
     static constexpr hillinfer::KeyFormat kFormat = hillinfer::KeyFormat::int8;
-    static constexpr int kQueries = 2;
     struct Step {
         __m256i four[4];  // tokens each, 16 bits a dimension
     };
@@ -58,7 +60,6 @@ struct Int8Keys {
 
 struct Int4Keys {  // a sum of two products of a nibble and a byte stays within 16 bits
     static constexpr hillinfer::KeyFormat kFormat = hillinfer::KeyFormat::int4;
-    static constexpr int kQueries = 2;
     struct Step {
         __m256i low[2], high[2];  // eight tokens each
     };
@@ -113,6 +114,7 @@ inline Ints scaled(Ints dot, int32_t m, int shift) {
 }  // namespace
 
 #include "score.inl"
+#include "select.inl"
 
 namespace hillinfer {
 
@@ -120,6 +122,6 @@ static bool supported() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
 }
 
-const Variant kAvx2{"avx2", supported, score, logits, weigh, accumulate, count_from};
+const Variant kAvx2{"avx2", supported, score, logits, weigh, accumulate, count_from, range, collect};
 
 }  // namespace hillinfer

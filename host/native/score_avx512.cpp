@@ -7,6 +7,9 @@
 
 namespace {
 
+constexpr int kQueries = 8;
+constexpr bool kUsual = true;
+
 inline __m512i quad(const int8_t* q) {
     int32_t four;
     std::memcpy(&four, q, sizeof four);
@@ -15,7 +18,6 @@ inline __m512i quad(const int8_t* q) {
 
 struct Int8Keys {
     static constexpr hillinfer::KeyFormat kFormat = hillinfer::KeyFormat::int8;
-    static constexpr int kQueries = 8;
     using Step = __m512i;
     struct Sums {
         __m512i all = _mm512_setzero_si512();
@@ -30,7 +32,6 @@ struct Int8Keys {
 
 struct Int4Keys {
     static constexpr hillinfer::KeyFormat kFormat = hillinfer::KeyFormat::int4;
-    static constexpr int kQueries = 8;
     struct Step {
         __m512i low, high;  // high nibbles stay where they are: 16 times too large until the end
     };
@@ -67,6 +68,7 @@ inline Ints scaled(Ints dot, int32_t m, int shift) {
 }  // namespace
 
 #include "score.inl"
+#include "select.inl"
 
 namespace hillinfer {
 
@@ -76,6 +78,6 @@ static bool supported() {
            __builtin_cpu_supports("avx512vnni");
 }
 
-const Variant kAvx512{"avx512", supported, score, logits, weigh, accumulate, count_from};
+const Variant kAvx512{"avx512", supported, score, logits, weigh, accumulate, count_from, range, collect};
 
 }  // namespace hillinfer

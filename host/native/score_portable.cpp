@@ -5,9 +5,11 @@
 
 namespace {
 
+constexpr int kQueries = 1;
+constexpr bool kUsual = false;
+
 struct Int8Keys {
     static constexpr hillinfer::KeyFormat kFormat = hillinfer::KeyFormat::int8;
-    static constexpr int kQueries = 4;
     using Step = Ints;  // four bytes of each token
     using Sums = Ints;
     static const int8_t* queries(const hillinfer::Query& query) { return query.q8.data(); }
@@ -50,9 +52,10 @@ inline Ints scaled(Ints dot, int32_t m, int shift) {
 }  // namespace
 
 #include "score.inl"
+#include "select.inl"
 
 namespace hillinfer {
 
-const Variant kPortable{"portable", [] { return true; }, score, logits, weigh, accumulate, count_from};
+const Variant kPortable{"portable", [] { return true; }, score, logits, weigh, accumulate, count_from, range, collect};
 
 }  // namespace hillinfer

@@ -4,24 +4,41 @@
 
 namespace hillinfer {
 
+// Where the last `wanted` of the scores that equal `level` begin.
+static size_t newest_of(const int16_t* scores, size_t n, int16_t level, size_t wanted) {
+    constexpr size_t kBlock = 1024;
+    size_t begin = n;
+    while (true) {
+        const size_t end = begin;
+        begin = end - std::min(end, kBlock);
+        const size_t above = level == INT16_MAX ? 0 : variant().count_from(scores + begin, end - begin, level + 1);
+        const size_t equal = variant().count_from(scores + begin, end - begin, level) - above;
+        if (equal < wanted) {
+            wanted -= equal;
+            continue;
+        }
+        size_t at = end;
+        while (wanted) wanted -= scores[--at] == level;
+        return at;
+    }
+}
+
 void top(const int16_t* scores, size_t n, size_t count, int64_t* positions) {
     if (count == 0) return;
-    // The threshold is the largest value that at least `count` scores reach: found by halving the range, 16 counts.
-    int low = INT16_MIN, high = INT16_MAX;
-    while (low < high) {
-        const int middle = low + (high - low + 1) / 2;
-        if (variant().count_from(scores, n, middle) >= count) low = middle;
-        else high = middle - 1;
+    // The threshold is the largest value that at least `count` scores reach: found by halving the range of the scores.
+    auto [low, high] = variant().range(scores, n);
+    size_t reached = n, above = 0;  // scores from `low` on, and beyond `high`
+    while (low < high && reached != count) {
+        const int16_t middle = int16_t(low + (high - low + 1) / 2);
+        const size_t found = variant().count_from(scores, n, middle);
+        if (found >= count) low = middle, reached = found;
+        else high = int16_t(middle - 1), above = found;
     }
-    const size_t above = low == INT16_MAX ? 0 : variant().count_from(scores, n, low + 1);
-    size_t level = variant().count_from(scores, n, low) - above;
-    const size_t wanted = count - above;  // of those at the threshold: the newest
-    for (size_t i = 0; i < n; i++) {
-        const bool equal = scores[i] == low;
-        const bool taken = scores[i] > low || (equal && level <= wanted);
-        level -= equal;
-        if (taken) *positions++ = int64_t(i);
-    }
+    // Of those at the threshold the newest are taken: until they begin, only what is above it.
+    const size_t newest = reached == count ? 0 : newest_of(scores, n, low, count - above);
+    size_t found = 0;
+    if (newest && low < INT16_MAX) found = variant().collect(scores, 0, newest, int16_t(low + 1), positions, count);
+    variant().collect(scores, newest, n, low, positions + found, count - found);
 }
 
 }  // namespace hillinfer

@@ -1,6 +1,8 @@
 // What is compiled once per instruction set, and the table through which it is called.
 #pragma once
 
+#include <utility>
+
 #include "keys.h"
 
 namespace hillinfer {
@@ -31,8 +33,11 @@ struct Variant {
     void (*accumulate)(const RowShape&, int head, const float* weights, const char* const* rows, size_t n,
                        float* sums);
 
-    // How many of scores[n] are ≥ threshold.
-    size_t (*count_from)(const int16_t* scores, size_t n, int threshold);
+    // How many of scores[n] are at least `least`; their lowest and highest (n > 0); and where those that are at least
+    // `least` are, from `begin` to `end`, into `room` positions, which must suffice: returns how many.
+    size_t (*count_from)(const int16_t* scores, size_t n, int16_t least);
+    std::pair<int16_t, int16_t> (*range)(const int16_t* scores, size_t n);
+    size_t (*collect)(const int16_t* scores, size_t begin, size_t end, int16_t least, int64_t* positions, size_t room);
 };
 
 extern const Variant kAvx512, kAvx2, kPortable;

@@ -1,9 +1,11 @@
 """Top-k of integer scores against a sort."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hillinfer import _native
 from hillinfer.kv.selection import holding_mass, top
 
 _scores = st.lists(st.integers(-32768, 32767) | st.integers(-3, 3), min_size=1, max_size=200)
@@ -14,6 +16,18 @@ def test_top_takes_the_highest_and_of_equals_the_newest(scores, count):
     array = np.array(scores, np.int16)
     order = sorted(range(len(scores)), key=lambda i: (scores[i], i), reverse=True)
     assert top(array, count).tolist() == sorted(order[:count])
+
+
+@pytest.mark.parametrize("spread", [1, 40, 3000, 40000])  # from many ties to few; saturated at the last
+@pytest.mark.parametrize("variant", _native.variants())
+def test_a_long_list_has_the_same_top_with_every_instruction_set(use_variant, variant, spread):
+    use_variant(variant)
+    rng = np.random.default_rng(spread)
+    for tokens in (1024, 2500, 20000):
+        scores = np.clip(rng.normal(size=tokens) * spread, -32768, 32767).astype(np.int16)
+        order = np.lexsort((np.arange(tokens), scores))[::-1]
+        for count in (1, 7, tokens // 10, tokens - 1):
+            np.testing.assert_array_equal(top(scores, count), np.sort(order[:count]))
 
 
 @given(_scores, st.floats(0.01, 1), st.integers(1, 200))
