@@ -30,6 +30,7 @@ from hillinfer.errors import SettingError, nearest
 if TYPE_CHECKING:
     from hillinfer.bench.big.line import BigRow, Line
 
+_EQUAL = {"": "", "alpha": "α", "mass": "mass"}
 _LINES = "mha:8192:1:4,gqa:8192:1:4,mha:32768:1:4,gqa:32768:1:4,mha:8192:4:2,gqa:32768:4:2"
 
 
@@ -41,6 +42,9 @@ def big_command(
     ] = _LINES,
     dram: Annotated[str, typer.Option(help="DRAM for each method: of the KV, its scoring copy included.")] = "25%",
     alpha: Annotated[float, typer.Option(help="Share of the tokens that HillInfer attends.")] = 0.1,
+    copy: Annotated[
+        str, typer.Option(help="HillInfer's scoring copy: int8, int4, projected/2, projected/4 or projected/8.")
+    ] = "projected/4",
     rounds: Annotated[int, typer.Option(help="Rounds of 8 steps for every method in turn.")] = 7,
     short_model: Annotated[
         str, typer.Option(help="Whose queries and keys are used up to 8,192 tokens.")
@@ -63,6 +67,7 @@ def big_command(
     It takes up to 20 GB in the cold folder. Quick: [cyan]hillinfer bench big --lines gqa:8192:1:4 --rounds 2[/]
     """
     from hillinfer.bench.big import line as big_line
+    from hillinfer.bench.big import methods
     from hillinfer.bench.big import run as big
     from hillinfer.bench.captures import Capture, capture
 
@@ -72,7 +77,9 @@ def big_command(
         raise SettingError(
             "--dram is a share above 0% up to 100%, --alpha lies between 0 and 1, --rounds is at least 1"
         )
-    effort = big_line.Effort(rounds=rounds, dram=shares[0], alpha=alpha)
+    if copy not in methods.COPIES:
+        raise SettingError(f"unknown scoring copy {copy!r}{nearest(copy, list(methods.COPIES))}")
+    effort = big_line.Effort(rounds=rounds, dram=shares[0], alpha=alpha, copy=copy)
     known: dict[int, Capture] = {}
     with progress() as say:
 
@@ -85,13 +92,14 @@ def big_command(
 
         def show(rows: list[BigRow]) -> None:
             if not as_json:
-                show_table(_table(rows))
+                show_table(_speed_table(rows))
+                show_table(_traffic_table(rows))
                 for row in rows:
                     if row.note:
                         stdout().print(f"not here: {row.method}: {row.note}")
 
         rows = big.run(wanted, effort, captured, cold_dir, say, show)
-    settings = {"dram": effort.dram, "alpha": alpha, "rounds": rounds, "steps": effort.steps}
+    settings = {"dram": effort.dram, "alpha": alpha, "rounds": rounds, "copy": copy, "steps": effort.steps}
     result = big.as_dict(rows, settings | {"models": [short_model, long_model]})
     write_result(output, result)
     if as_json:
@@ -114,33 +122,47 @@ def _line(text: str) -> Line:
     return Line(shapes[name], context, sequences, layers)
 
 
-def _table(rows: list[BigRow]) -> Table:
+def _speed_table(rows: list[BigRow]) -> Table:
     first = rows[0]
     table = table_of(
         f"{first.shape}: {first.context:,} tokens, batch {first.sequences}, {first.layers} layers measured",
-        "ms: a token in one layer, the batch together, median; model: times all layers, per token of a sequence; "
-        "reads: the same rows read with nothing else; mass: share of the attention captured",
-        *("method", "equal", "attended", "ms", "p95", "model", "reads", "mass", "hit", "moved"),
-        *("DRAM", "read", "in DRAM", "scored"),
+        "ms: a token's attention in one layer, the batch together, median; model: times all layers, per token of a "
+        "sequence; reads: the same rows read with nothing else; mass: share of the attention captured",
+        *("method", "equal", "attended", "mass", "ms", "p95", "model ms", "reads ms"),
         words=2,
     )
     for row in rows:
-        if row.layer_ms is None:
-            continue
-        table.add_row(
-            row.method,
-            {"alpha": "α", "mass": "mass"}.get(row.equal, ""),
-            percent(row.budget),
-            figure(row.layer_ms, ".2f"),
-            figure(row.p95_layer_ms, ".2f"),
-            figure(row.model_ms, ".0f"),
-            figure(row.reads_ms, ".2f"),
-            figure(row.captured, ".3f"),
-            percent(row.hot_hit_rate),
-            percent(row.moved_fraction),
-            percent(row.dram_share),
-            human_bytes(row.cold_read_bytes or 0),
-            human_bytes(row.hot_attended_bytes or 0),
-            human_bytes(row.scored_bytes or 0),
-        )
+        if row.layer_ms is not None:
+            table.add_row(
+                row.method,
+                _EQUAL[row.equal],
+                percent(row.budget),
+                figure(row.captured, ".3f"),
+                figure(row.layer_ms, ".2f"),
+                figure(row.p95_layer_ms, ".2f"),
+                figure(row.model_ms, ".0f"),
+                figure(row.reads_ms, ".2f"),
+            )
+    return table
+
+
+def _traffic_table(rows: list[BigRow]) -> Table:
+    table = table_of(
+        "where it comes from, per token and layer",
+        "DRAM: most that pool, index and a scoring copy that is counted took of the whole KV",
+        *("method", "equal", "DRAM", "hit", "moved", "attended in DRAM", "read", "scored"),
+        words=2,
+    )
+    for row in rows:
+        if row.layer_ms is not None:
+            table.add_row(
+                row.method,
+                _EQUAL[row.equal],
+                percent(row.dram_share),
+                percent(row.hot_hit_rate),
+                percent(row.moved_fraction),
+                human_bytes(row.hot_attended_bytes or 0),
+                human_bytes(row.cold_read_bytes or 0),
+                human_bytes(row.scored_bytes or 0),
+            )
     return table

@@ -62,6 +62,8 @@ class KvDecoding(Contender):
         """What each step read from the cold pool, in this order."""
         self.captured: list[float] = []
         """Share of the attention that each step of each stream attends to."""
+        self.attended_rows: list[int] = []
+        """Cached rows that each step of each stream attends to, by any head."""
         self._attended: list[tuple[Stream, int, list[Positions]]] = []
         engine.witness = lambda layer, sequence, sets: self._attended.append(
             (Stream(layer, sequence), self._next, sets)
@@ -72,6 +74,7 @@ class KvDecoding(Contender):
         for stream, number, sets in self._attended:
             cached = self._workload.context + number
             self.captured.append(self._workload.steps[stream].captured(number, cached, sets))
+            self.attended_rows.append(len(sets[0]) if len(sets) == 1 else len(np.unique(np.concatenate(sets))))
         self._attended.clear()
 
     def step(self) -> None:
@@ -100,6 +103,15 @@ class KvDecoding(Contender):
         """Of all steps so far."""
         self.prepare()
         return statistics.mean(self.captured)
+
+    def rows_read(self, first: int) -> int:
+        """From the cold pool, by all steps from ``first`` on."""
+        return sum(len(positions) for reads in self.reads[first:] for _, positions in reads)
+
+    def rows_attended(self, first: int) -> int:
+        """Of the cache, by all steps from ``first`` on."""
+        self.prepare()
+        return sum(self.attended_rows[first * len(self._workload.streams) :])
 
 
 class Reading(Contender):

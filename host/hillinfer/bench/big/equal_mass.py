@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
 import torch
 
 from hillinfer.bench.big.workload import Workload
@@ -15,7 +14,7 @@ from hillinfer.csd.contract import Stream
 from hillinfer.policies.base import Budgeted
 from hillinfer.policies.indexing import Index, IndexingPolicy
 
-_TRIALS = 9  # halvings: to a five-hundredth of the context
+_SHARES = tuple(float(share) for share in np.geomspace(0.01, 0.95, 24))
 P = TypeVar("P", bound=IndexingPolicy)
 
 
@@ -44,38 +43,34 @@ class Match:
     captured: float
 
 
-def match(policy: IndexingPolicy, workload: Workload, target: float, numbers: Sequence[int]) -> Match:
-    """The smallest budget with which the policy captures ``target`` on steps of the first stream.
+def match(policy: IndexingPolicy, workload: Workload, target: float, numbers: int) -> Match:
+    """The smallest budget with which the policy captures ``target`` in the first steps of the first stream.
 
-    numbers   of the steps; without the keys of the steps before them, which change next to nothing
+    numbers   so many steps
 
-    A share of 1 where no smaller one does.
+    Budgets are tried on a grid, and what lies between two of them is taken from a straight line. A share of 1 where no
+    smaller one does.
     """
     dial, stream = Dial(1.0), Stream(0, 0)
-    device = torch.device("cpu")
-    index: Index = turnable(policy, dial).open(workload.shape.geometry(1), device)[0]
+    index: Index = turnable(policy, dial).open(workload.shape.geometry(1), torch.device("cpu"))[0]
     prompt = workload.prompt(stream)
     for part, _ in workload.chunks(prompt):
         index.extend(part.keys, part.query)
     if index.unsettled:
         index.settle(part.keys for part, _ in workload.chunks(prompt))
-    steps, geometry = workload.steps[stream], workload.geometry
-
-    def captured() -> float:
-        found = []
-        for number in numbers:
-            sets = index.select(geometry.group_heads(steps.query[number])[:, :, 0].float(), workload.scaling)
-            after = workload.context + number
-            found.append(1.0 if sets is None else steps.captured(number, after, sets))
-        return statistics.mean(found)
-
-    low, high = 0.0, 1.0
-    best = Match(1.0, 1.0)
-    for _ in range(_TRIALS):
-        dial.share = (low + high) / 2
-        share = captured()
-        if share >= target:
-            high, best = dial.share, Match(dial.share, share)
-        else:
-            low = dial.share
-    return best
+    steps = workload.steps[stream]
+    found = np.zeros((numbers, len(_SHARES)))
+    for number in range(numbers):
+        query, cached = workload.geometry.group_heads(steps.query[number]), workload.context + number
+        for column, dial.share in enumerate(_SHARES):
+            sets = index.select(query[:, :, 0].float(), workload.scaling)
+            found[number, column] = 1.0 if sets is None else steps.captured(number, cached, sets)
+        index.extend(steps.keys[number], query)
+    captured = np.maximum.accumulate(found.mean(0))
+    enough = int(np.searchsorted(captured, target))
+    if enough == len(_SHARES):
+        return Match(1.0, 1.0)
+    if enough == 0:
+        return Match(_SHARES[0], float(captured[0]))
+    share = float(np.interp(target, captured[enough - 1 : enough + 1], _SHARES[enough - 1 : enough + 1]))
+    return Match(share, target)

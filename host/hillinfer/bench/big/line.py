@@ -16,6 +16,7 @@ from hillinfer.bench.big.workload import Workload
 from hillinfer.bench.timing import in_turns, median_ms, p95_ms
 from hillinfer.errors import HillInferError
 from hillinfer.pipeline.contract import Engine
+from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.store.ledger import Ledger
 
 _PROBED = 4  # steps by which the budget of equal mass is found
@@ -34,12 +35,18 @@ class Line:
 
 @dataclass(frozen=True)
 class Effort:
-    """How long it takes. rounds and block as in ``timing.in_turns``; dram: budget, of the KV; alpha: of HillInfer."""
+    """How long it takes, and the settings that are common.
+
+    rounds, block   as in ``timing.in_turns``
+    dram            budget of each method, of the KV
+    alpha, copy     of HillInfer: share of the tokens, and scoring copy
+    """
 
     rounds: int = 7
     block: int = 8
     dram: float = 0.25
     alpha: float = 0.1
+    copy: str = "projected/4"
 
     @property
     def steps(self) -> int:
@@ -56,8 +63,9 @@ class BigRow:
     model_ms        the same, times the layers of the model, per token of one sequence
     reads_ms        of layer_ms, what reading the same rows takes with nothing else: median
     captured        share of the attention that falls on what is attended; mean over heads, layers and steps
-    dram_share      of the whole KV: most that the pool held, and the scoring copy where it is counted
-    *_bytes         per token and layer, all sequences: read from the cold pool, attended in DRAM, scored
+    dram_share      of the whole KV: most that the pool (or the index) held, and the scoring copy where it is counted
+    copy            the scoring copy, copy_in_dram: whether it is counted there
+    *_bytes         per token and layer, all sequences: read from the cold pool, attended elsewhere, scored
     """
 
     shape: str
@@ -67,6 +75,8 @@ class BigRow:
     method: str
     equal: str
     budget: float
+    copy: str = ""
+    copy_in_dram: bool = False
     layer_ms: float | None = None
     p95_layer_ms: float | None = None
     model_ms: float | None = None
@@ -131,6 +141,8 @@ class LineBench:
                 method.name,
                 method.equal,
                 self._budget(method),
+                method.copy,
+                method.copy_in_dram,
                 note=method.note,
             )
             rows.append(row)
@@ -143,7 +155,6 @@ class LineBench:
                 continue
             opened.callback(engine.close)
             block = 1 if method.name == methods.FULL else None
-            row.dram_share = method.copy
             found.append((row, KvDecoding(method.label, engine, self.workload, block=block)))
         return found
 
@@ -163,18 +174,21 @@ class LineBench:
 
     def _baselines(self, target: float | None, equal_alpha: bool) -> list[Method]:
         found = []
+        dram, alpha = self._effort.dram, self._effort.alpha
         for name, policy in methods.baselines().items():
-            plain = Method(name, policy, self._effort.dram)
             if equal_alpha:
-                share = f"{self._effort.alpha:%}"
-                found.append(replace(plain, policy=replace(policy, budget=share), equal="alpha"))  # type: ignore[call-arg]
+                found.append(self._baseline(name, policy, "alpha", alpha))
             if target is None:
-                found.append(replace(plain, equal="mass", note="HillInfer did not run: no mass to be equal to"))
+                note = "HillInfer did not run: there is no mass to be equal to"
+                found.append(Method(name, policy, dram, equal="mass", note=note))
                 continue
             self._say(f"the budget with which {name} captures {target:.3f}")
-            share = f"{match(policy, self.workload, target, range(_PROBED)).share:%}"
-            found.append(replace(plain, policy=replace(policy, budget=share), equal="mass"))  # type: ignore[call-arg]
+            found.append(self._baseline(name, policy, "mass", match(policy, self.workload, target, _PROBED).share))
         return found
+
+    def _baseline(self, name: str, policy: IndexingPolicy, equal: str, share: float) -> Method:
+        budgeted: IndexingPolicy = replace(policy, budget=f"{share:%}")  # type: ignore[call-arg]  # all have one
+        return methods.baseline(name, budgeted, equal, self._effort.dram, self.workload)
 
     def _measure(self, running: list[tuple[BigRow, KvDecoding]]) -> None:
         contenders = [decoding for _, decoding in running]
@@ -203,7 +217,11 @@ class LineBench:
             row.model_ms = row.layer_ms * line.shape.layers / line.sequences
             row.reads_ms = median_ms(alone) / line.layers
             row.captured = each.mean_captured
-            _note_traffic(row, each.engine, start, end, units, self.workload)
+            row_bytes = self.workload.geometry.row_bytes
+            read = each.rows_read(first)
+            row.cold_read_bytes = read * row_bytes / units
+            row.hot_attended_bytes = max(0, each.rows_attended(first) - read) * row_bytes / units
+            _note_counts(row, each.engine, start, end, units, self.workload)
 
 
 @dataclass(frozen=True)
@@ -214,7 +232,6 @@ class _Counts:
     cold: int
     moved: int
     pool: int
-    cold_bytes: int
     scored: int
 
     @classmethod
@@ -225,20 +242,19 @@ class _Counts:
             ledger.selected_cold,
             ledger.moved_rows,
             ledger.pool_rows,
-            ledger.cold_read_bytes,
             ledger.host_scored + ledger.device_scored,
         )
 
 
-def _note_traffic(row: BigRow, engine: Engine, start: _Counts, end: _Counts, units: int, workload: Workload) -> None:
+def _note_counts(row: BigRow, engine: Engine, start: _Counts, end: _Counts, units: int, workload: Workload) -> None:
     """``units``: steps times layers."""
     geometry = workload.geometry
     hot, cold = end.hot - start.hot, end.cold - start.cold
     row.hot_hit_rate = hot / (hot + cold) if hot + cold else None
     pool = end.pool - start.pool
     row.moved_fraction = (end.moved - start.moved) / pool if pool else None
-    row.cold_read_bytes = (end.cold_bytes - start.cold_bytes) / units
-    row.hot_attended_bytes = hot * geometry.row_bytes / units
-    row.scored_bytes = (end.scored - start.scored) * geometry.score_key_bytes / units
     whole = geometry.kv_bytes(workload.tokens, workload.sequences)
-    row.dram_share = (row.dram_share or 0.0) + engine.settled_ledger().tiers.hot.peak_bytes / whole
+    copy = engine.csd.counters.scoring_bytes if engine.csd is not None else 0
+    key_bytes = copy / (geometry.layers * workload.sequences * workload.context)
+    row.scored_bytes = (end.scored - start.scored) * key_bytes / units
+    row.dram_share = (engine.settled_ledger().tiers.hot.peak_bytes + (copy if row.copy_in_dram else 0)) / whole

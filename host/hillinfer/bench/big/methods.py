@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from hillinfer.bench.big.h2o_offload import H2OOffload
 from hillinfer.bench.big.workload import Workload
 from hillinfer.config import Budget, StoreSettings
-from hillinfer.kv.geometry import Geometry
+from hillinfer.errors import SettingError
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.opening import open_engine
 from hillinfer.policies import HillInfer
@@ -23,19 +24,25 @@ from hillinfer.policies.leoam import LeoAM
 FULL, OURS, DEVICE_COPY = "full offload", "hillinfer", "hillinfer, copy on the device"
 
 
+COPIES = {"int8": 1 / 4, "int4": 1 / 8, "projected/2": 1 / 16, "projected/4": 1 / 32, "projected/8": 1 / 64}
+"""What a scoring copy takes of an FP16 KV cache."""
+
+
 @dataclass(frozen=True)
 class Method:
     """A policy with a share of the DRAM budget for its pool.
 
-    hot     of the whole KV: what the scoring copy leaves of the budget
-    copy    scoring copy, of the whole KV, that is counted in DRAM
-    equal   with what it is compared: "" (neither), "alpha" or "mass"
+    hot           of the whole KV: what a scoring copy leaves of the budget
+    copy          scoring copy, one of ``COPIES``; "" for a method without one
+    copy_in_dram  whether it is counted there; else it is in the device's own memory
+    equal         with what it is compared: "" (neither), "alpha" or "mass"
     """
 
     name: str
     policy: Policy
     hot: float
-    copy: float = 0.0
+    copy: str = ""
+    copy_in_dram: bool = False
     equal: str = ""
     note: str = ""
 
@@ -50,15 +57,26 @@ def full(dram: float) -> Method:
     return Method(FULL, Full(), dram)
 
 
-def ours(alpha: float, dram: float, geometry: Geometry) -> Method:
+def ours(alpha: float, dram: float, copy: str) -> Method:
     """HillInfer, its scoring copy counted in DRAM."""
-    copy = geometry.score_key_bytes / geometry.row_bytes
-    return Method(OURS, HillInfer(alpha=alpha), dram - copy, copy)
+    return Method(OURS, HillInfer(alpha=alpha), dram - COPIES[copy], copy, copy_in_dram=True)
 
 
-def device_copy(alpha: float, dram: float) -> Method:
+def device_copy(alpha: float, dram: float, copy: str) -> Method:
     """HillInfer on a device with memory of its own for the scoring copy, as a SmartSSD has."""
-    return Method(DEVICE_COPY, HillInfer(alpha=alpha), dram)
+    return Method(DEVICE_COPY, HillInfer(alpha=alpha), dram, copy)
+
+
+def baseline(name: str, policy: IndexingPolicy, equal: str, dram: float, workload: Workload) -> Method:
+    """One of ``baselines``, with its budget set.
+
+    Where the DRAM of a few layers does not hold what the engine brings together for one of them, it gets as much as
+    that takes: with all layers of the model there would be enough.
+    """
+    geometry, tokens = workload.geometry, workload.tokens
+    index = geometry.layers * workload.sequences * policy.dram_bytes(geometry, tokens)
+    least = policy.attended(tokens) * geometry.row_bytes + index
+    return Method(name, policy, max(dram, 1.01 * least / geometry.kv_bytes(tokens, workload.sequences)), equal=equal)
 
 
 def baselines() -> dict[str, IndexingPolicy]:
@@ -76,10 +94,15 @@ def baselines() -> dict[str, IndexingPolicy]:
 
 def open_method(method: Method, workload: Workload, cold_dir: Path | None) -> Engine:
     """An empty engine; raises what the engine raises for budgets that don't serve."""
+    settings: dict[str, Any] = {}
+    if method.copy and "scoring_copy" in {field.name for field in fields(StoreSettings)}:
+        settings["scoring_copy"] = method.copy
+    elif method.copy not in ("", "int8"):
+        raise SettingError(f"the scoring copy {method.copy} is not to be had yet: --copy int8")
     engine = open_engine(
         workload.geometry,
         method.policy,
-        StoreSettings(hot_bytes=Budget(share=method.hot), cold_dir=cold_dir),
+        StoreSettings(hot_bytes=Budget(share=method.hot), cold_dir=cold_dir, **settings),
         sequences=workload.sequences,
         max_tokens=workload.tokens + 64,
         device=torch.device("cpu"),

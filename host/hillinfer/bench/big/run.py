@@ -16,18 +16,6 @@ Captures = Callable[[int], Capture]
 """The capture for a context of so many tokens, the decoded steps included."""
 
 
-def default_lines() -> list[Line]:
-    """Both shapes at both ends of the range, alone and four at a time; layers as disk and time allow."""
-    return [
-        Line(MHA, 8192, 1, 4),
-        Line(GQA, 8192, 1, 4),
-        Line(MHA, 32768, 1, 4),
-        Line(GQA, 32768, 1, 4),
-        Line(MHA, 8192, 4, 4),
-        Line(GQA, 32768, 4, 4),
-    ]
-
-
 def run(
     lines: Sequence[Line],
     effort: Effort,
@@ -43,8 +31,8 @@ def run(
         arrangement = Arrangement(capture, line.shape)
         fitting = Line(line.shape, capture.tokens - effort.steps, line.sequences, line.layers)
         bench = LineBench(fitting, effort, arrangement, cold_dir, on_progress)
-        geometry = line.shape.geometry(line.layers)
-        own = [methods.ours(effort.alpha, effort.dram, geometry), methods.device_copy(effort.alpha, effort.dram)]
+        make = (methods.ours, methods.device_copy)
+        own = [each(effort.alpha, effort.dram, effort.copy) for each in make]
         found = bench.run(own, equal_alpha=line.sequences == 1)
         for row in found:
             row.context = line.context
