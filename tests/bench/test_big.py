@@ -129,7 +129,11 @@ def test_a_line(tmp_path, sequences: int) -> None:
 def test_a_method_that_does_not_fit_says_why(tmp_path) -> None:
     capture = made_up()
     rows = run(
-        [Line(TINY, 400, 1, 1)], Effort(rounds=1, block=1, dram=0.26, copy="int8"), lambda _: capture, tmp_path, lambda _: None
+        [Line(TINY, 400, 1, 1)],
+        Effort(rounds=1, block=1, dram=0.26, copy="int8"),
+        lambda _: capture,
+        tmp_path,
+        lambda _: None,
     )
     assert {row.context for row in rows} == {400}
     ours = next(row for row in rows if row.method == methods.OURS)

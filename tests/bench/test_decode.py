@@ -45,7 +45,7 @@ def test_the_whole_benchmark(tmp_path) -> None:
     assert all(row.ratio == 1 for row in measured if row.label == steps.STOCK)
     assert all(row.added_ms is None for row in measured if row.context == 64)
     assert all(row.note for row in result.speed if row.ms is None)
-    assert [row.context for row in result.speed if row.synthetic] == [256] * 4
+    assert [row.context for row in result.speed if row.synthetic] == [256] * 5
     assert seen
     written = json.loads(json.dumps(decode.as_dict(result, plan, {"model": "tiny"})))
     assert set(written["summary"].values()) == {None}, "of no figure is this the context"

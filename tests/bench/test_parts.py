@@ -39,7 +39,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_summaries_are_merged_and_failures_told(tmp_path: Path, ran: list[str]) -> None:
     said: list[str] = []
     chosen = ["decode", "big", "balance"]
-    outcomes = parts.run_parts(chosen, tmp_path, resume=False, arguments=[], say=said.append)
+    outcomes = parts.run_parts(chosen, tmp_path, resume=False, cold_dir=None, say=said.append)
     assert ran == chosen
     assert [outcome.failure for outcome in outcomes] == ["", "error: the disk is full", ""]
     assert any("big FAILED" in each for each in said)
@@ -57,13 +57,13 @@ def test_summaries_are_merged_and_failures_told(tmp_path: Path, ran: list[str]) 
 
 def test_parts_that_are_there_are_not_run_again(tmp_path: Path, ran: list[str]) -> None:
     for _ in range(2):
-        outcomes = parts.run_parts(["decode", "big"], tmp_path, resume=True, arguments=[], say=lambda _: None)
+        outcomes = parts.run_parts(["decode", "big"], tmp_path, resume=True, cold_dir=None, say=lambda _: None)
     assert ran == ["decode", "big", "big"]
     assert [outcome.reused for outcome in outcomes] == [True, False]
 
 
 def test_an_old_result_does_not_pass_for_a_new_one(tmp_path: Path, ran: list[str]) -> None:
     (tmp_path / "big.json").write_text('{"summary": {"hot_hit_rate": 1}}')
-    outcomes = parts.run_parts(["big"], tmp_path, resume=False, arguments=[], say=lambda _: None)
+    outcomes = parts.run_parts(["big"], tmp_path, resume=False, cold_dir=None, say=lambda _: None)
     assert ran == ["big"]
     assert parts.merged(tmp_path, outcomes)["summary"]["hot_hit_rate"] is None

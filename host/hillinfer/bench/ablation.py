@@ -44,10 +44,11 @@ class AblationRow:
 
 def variants(hot: str, cold_dir: Path | None) -> dict[str, StoreSettings]:
     """From near-data scoring alone to everything."""
-    whole = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=cold_dir)
+    placed = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=cold_dir, balance="off")
     return {
-        "HIE alone: rows stay by last use": replace(whole, placement="last-use"),
-        "+ HKM: rows stay by recency and frequency": whole,
+        "HIE alone: rows stay by last use": replace(placed, placement="last-use"),
+        "+ HKM: rows stay by recency and frequency": placed,
+        "+ APP: balanced, reads one layer ahead": replace(placed, balance="auto", lookahead=1),
     }
 
 

@@ -57,7 +57,7 @@ def run(
     result = Result()
     bench = StepBench(model, ids, cold_dir, on_progress)
     for context in sorted(plan.contexts):
-        bench.measure(context, steps.all_cases(plan.alphas, plan.hot))
+        bench.measure(context, steps.all_cases(plan.alphas, plan.alpha, plan.hot))
     for context in sorted(plan.synthetic):
         bench.measure(context, steps.few_cases(plan.alpha, plan.hot), synthetic_context=True)
     result.speed = bench.rows

@@ -39,6 +39,8 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """Commands of ``hillinfer bench``, and the figures each gives to the summary."""
 
+_IN_MEMORY = ("scorer",)  # parts without a cold folder
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -51,12 +53,11 @@ class Outcome:
 
 
 def run_parts(
-    parts: Sequence[str], folder: Path, *, resume: bool, arguments: Sequence[str], say: Callable[[str], None]
+    parts: Sequence[str], folder: Path, *, resume: bool, cold_dir: Path | None, say: Callable[[str], None]
 ) -> list[Outcome]:
     """Run the parts; their results go to ``folder`` as part.json, and what they print to the terminal.
 
-    resume      leave out parts whose result is there
-    arguments   for all of them, such as ``--cold-dir``
+    resume   leave out parts whose result is there
     """
     outcomes = []
     for part in parts:
@@ -68,7 +69,9 @@ def run_parts(
         result.unlink(missing_ok=True)  # an old result must not pass for this run's
         say(f"{part} ...")
         start = time.perf_counter()
-        command = [sys.executable, "-m", "hillinfer.cli", "bench", part, "--output", str(result), *arguments]
+        command = [sys.executable, "-m", "hillinfer.cli", "bench", part, "--output", str(result)]
+        if cold_dir is not None and part not in _IN_MEMORY:
+            command += ["--cold-dir", str(cold_dir)]
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
         failure = ""
         if done.returncode or not result.is_file():

@@ -32,23 +32,25 @@ class Case:
     """A way to decode.
 
     kind    "stock", "offloaded", "preallocated", "hillinfer", or what ``stock_caches.quantised`` knows
-    alpha   share of the tokens attended, and hot: the DRAM budget; of "hillinfer"
+    alpha   share of the tokens attended, hot: the DRAM budget, lookahead: layers read ahead; of "hillinfer"
     """
 
     label: str
     kind: str
     alpha: float = 1.0
     hot: str = _ALL
+    lookahead: int = 0
 
 
-def ours(alpha: float, hot: str = _ALL) -> Case:
+def ours(alpha: float, hot: str = _ALL, lookahead: int = 0) -> Case:
     """HillInfer, with everything in DRAM or a part of it."""
     where = "all in DRAM" if hot == _ALL else f"hot {hot}"
-    return Case(f"hillinfer α={alpha:g}, {where}", "hillinfer", alpha, hot)
+    ahead = ", reads ahead" if lookahead else ""
+    return Case(f"hillinfer α={alpha:g}, {where}{ahead}", "hillinfer", alpha, hot, lookahead)
 
 
-def all_cases(alphas: Sequence[float], hot: str) -> list[Case]:
-    """Every way that the benchmark compares; α = 0.1 with a part of the KV in DRAM as well."""
+def all_cases(alphas: Sequence[float], alpha: float, hot: str) -> list[Case]:
+    """Every way that the benchmark compares; ``alpha`` with a part of the KV in DRAM as well."""
     return [
         Case(STOCK, "stock"),
         Case("preallocated, KV heads not repeated", "preallocated"),
@@ -56,8 +58,9 @@ def all_cases(alphas: Sequence[float], hot: str) -> list[Case]:
         Case("transformers quantised cache, quanto INT4", "quanto"),
         Case("transformers quantised cache, HQQ INT4", "hqq"),
         Case("transformers quantised cache, FP8", "fp8"),
-        *(ours(alpha) for alpha in alphas),
-        ours(0.1, hot),
+        *(ours(each) for each in alphas),
+        ours(alpha, hot),
+        ours(alpha, hot, lookahead=1),
     ]
 
 
@@ -68,6 +71,7 @@ def few_cases(alpha: float, hot: str) -> list[Case]:
         Case("preallocated, KV heads not repeated", "preallocated"),
         ours(alpha),
         ours(alpha, hot),
+        ours(alpha, hot, lookahead=1),
     ]
 
 
@@ -168,7 +172,7 @@ class StepBench:
     def _open(self, case: Case, context: int, opened: contextlib.ExitStack) -> tuple[Any, str]:
         """The case's cache, empty, and the attention function it goes with."""
         if case.kind == "hillinfer":
-            store = StoreSettings(hot_bytes=Budget.parse(case.hot), cold_dir=self._cold_dir)
+            store = StoreSettings(hot_bytes=Budget.parse(case.hot), cold_dir=self._cold_dir, lookahead=case.lookahead)
             try:
                 cache = opened.enter_context(HillInferCache(self._model, HillInfer(alpha=case.alpha), store=store))
                 cache.expect(context + STEPS)

@@ -40,8 +40,7 @@ def all_command(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingError(f"{folder} cannot be made ({error.strerror}): name another with --folder") from None
-    arguments = [] if cold_dir is None else ["--cold-dir", str(cold_dir)]
-    outcomes = run_parts(chosen, folder, resume=resume, arguments=arguments, say=lambda said: stderr().print(said))
+    outcomes = run_parts(chosen, folder, resume=resume, cold_dir=cold_dir, say=lambda said: stderr().print(said))
     result = merged(folder, outcomes)
     write_result(folder / "bench.json", result)
     table = table_of("summary", "ratios, each within the run of its part", "figure", "value", "why it is missing")
