@@ -55,8 +55,20 @@ class Query:
         key_format: str = "int8",
     ) -> None: ...
     def score(
-        self, tiles: npt.NDArray[np.uint8], exponents: npt.NDArray[np.int8], scores: npt.NDArray[np.int16]
+        self,
+        tiles: npt.NDArray[np.uint8],
+        exponents: npt.NDArray[np.int8],
+        scores: npt.NDArray[np.int16],
+        pool: ThreadPool | None = None,
     ) -> None: ...
+
+class ThreadPool:
+    def __init__(self, threads: int = 1) -> None: ...
+    @property
+    def threads(self) -> int: ...
+    def read_words(self, words: npt.NDArray[np.uint64]) -> int: ...
+
+def multiply_steps(rounds: int) -> int: ...
 
 class Attention:
     def __init__(

@@ -10,6 +10,7 @@
 #include <array>
 
 #include "attention.h"
+#include "bind_pool.h"
 #include "bind_rows.h"
 #include "crc32c.h"
 #include "keys.h"
@@ -17,6 +18,7 @@
 #include "quantise.h"
 #include "scan.h"
 #include "select.h"
+#include "slices.h"
 #include "step.h"
 #include "variant.h"
 
@@ -88,11 +90,14 @@ static void check_tiles(const Query& query, const In<uint8_t, 2>& tiles, const I
     check(exponents.shape(0) >= count && int(exponents.shape(1)) == query.heads, "exponents are [n, heads]");
 }
 
-static void score(const Query& query, In<uint8_t, 2> tiles, In<int8_t, 2> exponents, Out<int16_t, 1> scores) {
+static void score(const Query& query, In<uint8_t, 2> tiles, In<int8_t, 2> exponents, Out<int16_t, 1> scores,
+                  ThreadPool* pool) {
     const size_t count = tiles.shape(0);
     check_tiles(query, tiles, exponents, count);
     check(scores.shape(0) >= count * kTile, "scores need 64 per tile");
-    variant().score(query, tiles.data(), exponents.data(), count, scores.data());
+    nb::gil_scoped_release released;
+    if (pool) score_tiles(*pool, query, tiles.data(), exponents.data(), count, scores.data());
+    else variant().score(query, tiles.data(), exponents.data(), count, scores.data());
 }
 
 template <typename Keys>
@@ -350,9 +355,10 @@ NB_MODULE(_native, m) {
                  new (self) Query(make_query(q8, m_, r, o, heads, sum, key_format));
              },
              "q8"_a, "m"_a, "r"_a, "o"_a, "heads"_a, "sum"_a, "key_format"_a = "int8")
-        .def("score", &score, "tiles"_a, "exponents"_a, "scores"_a, nb::call_guard<nb::gil_scoped_release>(),
+        .def("score", &score, "tiles"_a, "exponents"_a, "scores"_a, "pool"_a = nb::none(),
              "Scores int16 [64·t] of tiles [t, tile_bytes] in the scanning layout of the query's key_format, with "
-             "exponents int8 [t, H].");
+             "exponents int8 [t, H]; by the threads of a pool, if one is given.");
+    bind_pool(m);
 
     nb::class_<Attention>(m, "Attention", "Attention of one token to rows where they lie, piece by piece.")
         .def("__init__",

@@ -116,12 +116,15 @@ inline Ints scaled(Ints dot, int32_t m, int shift) {
 #include "score.inl"
 #include "select.inl"
 
+#include "bounds.inl"
+
 namespace hillinfer {
 
 static bool supported() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
 }
 
-const Variant kAvx2{"avx2", supported, score, logits, weigh, accumulate, count_from, range, collect};
+const Variant kAvx2{"avx2", supported, score, logits, weigh, accumulate, count_from, range, collect, read_words,
+                       multiply_steps};
 
 }  // namespace hillinfer

@@ -70,6 +70,8 @@ inline Ints scaled(Ints dot, int32_t m, int shift) {
 #include "score.inl"
 #include "select.inl"
 
+#include "bounds.inl"
+
 namespace hillinfer {
 
 static bool supported() {
@@ -78,6 +80,7 @@ static bool supported() {
            __builtin_cpu_supports("avx512vnni");
 }
 
-const Variant kAvx512{"avx512", supported, score, logits, weigh, accumulate, count_from, range, collect};
+const Variant kAvx512{"avx512", supported, score, logits, weigh, accumulate, count_from, range, collect, read_words,
+                       multiply_steps};
 
 }  // namespace hillinfer

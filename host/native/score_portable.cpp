@@ -54,8 +54,11 @@ inline Ints scaled(Ints dot, int32_t m, int shift) {
 #include "score.inl"
 #include "select.inl"
 
+#include "bounds.inl"
+
 namespace hillinfer {
 
-const Variant kPortable{"portable", [] { return true; }, score, logits, weigh, accumulate, count_from, range, collect};
+const Variant kPortable{"portable", [] { return true; }, score, logits, weigh, accumulate, count_from, range, collect, read_words,
+                       multiply_steps};
 
 }  // namespace hillinfer

@@ -38,6 +38,10 @@ struct Variant {
     size_t (*count_from)(const int16_t* scores, size_t n, int16_t least);
     std::pair<int16_t, int16_t> (*range)(const int16_t* scores, size_t n);
     size_t (*collect)(const int16_t* scores, size_t begin, size_t end, int16_t least, int64_t* positions, size_t room);
+
+    // What a core can do at best, for benchmarks: bounds.inl.
+    uint64_t (*read_words)(const uint8_t* bytes, size_t n);
+    size_t (*multiply_steps)(size_t rounds);
 };
 
 extern const Variant kAvx512, kAvx2, kPortable;

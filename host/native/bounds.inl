@@ -1,0 +1,50 @@
+// What a core can do at best, for benchmarks. Included once per instruction set, after its scoring.
+
+namespace {
+
+// The sum of 64-bit words, n a multiple of 64 bytes: reading memory and nothing else.
+uint64_t read_words(const uint8_t* bytes, size_t n) {
+    typedef uint64_t Words __attribute__((vector_size(64)));
+    constexpr size_t kStreams = 8;
+    Words sums[kStreams] = {};
+    size_t i = 0;
+    for (; i + kStreams * sizeof(Words) <= n; i += kStreams * sizeof(Words))
+#pragma GCC unroll 8
+        for (size_t j = 0; j < kStreams; j++) {
+            Words words;
+            __builtin_prefetch(bytes + i + j * sizeof words + kAhead);
+            std::memcpy(&words, bytes + i + j * sizeof words, sizeof words);
+            sums[j] += words;
+        }
+    uint64_t total = 0;
+    for (; i < n; i += sizeof total) {
+        uint64_t word;
+        std::memcpy(&word, bytes + i, sizeof word);
+        total += word;
+    }
+    for (const Words& each : sums)
+        for (int lane = 0; lane < 8; lane++) total += each[lane];
+    return total;
+}
+
+// `rounds` times, a step of INT8 keys (64 bytes) is multiplied with kQueries queries, all of it in the nearest cache.
+// Returns the number of products of a step and a query: with AVX-512 an instruction each.
+size_t multiply_steps(size_t rounds) {
+    alignas(64) uint8_t keys[64] = {1};
+    alignas(64) int8_t queries[kQueries * 4] = {1};
+    Int8Keys::Sums sums[kQueries] = {};
+    for (size_t round = 0; round < rounds; round++) {
+        asm volatile("" ::"r"(keys), "r"(queries) : "memory");  // they might have changed: nothing is done in advance
+        const Int8Keys::Step step = Int8Keys::load(keys, 1);
+#pragma GCC unroll 8
+        for (int g = 0; g < kQueries; g++) Int8Keys::add(sums[g], step, queries + 4 * g);
+    }
+#pragma GCC unroll 8
+    for (int g = 0; g < kQueries; g++) {
+        const Ints dot = Int8Keys::dot(sums[g], 0);
+        asm volatile("" ::"m"(dot));
+    }
+    return rounds * kQueries;
+}
+
+}  // namespace
