@@ -24,6 +24,7 @@ from hillinfer.cli import (  # noqa: F401  # they add their commands
     bench_growth,
     bench_io,
     bench_policies,
+    bench_scorer,
 )
 from hillinfer.cli.bench import bench_app
 from hillinfer.cli.calibrate import calibrate_command

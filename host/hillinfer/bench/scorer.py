@@ -1,0 +1,217 @@
+"""How fast keys are scored: by format, queries per KV head, head dimension and threads, beside what bounds it.
+
+Three bounds are measured in the same run, with the same threads:
+
+    read   all bytes of a buffer of the same size are read and summed: nothing scores faster what lies in memory
+    core   how many products of 64 bytes of keys with a query a core does when all of it is in its nearest cache; a
+           format needs G/64 of them per byte (INT8) or G/32 (INT4), so many queries per head are bound by it
+    cache  the scorer itself over keys that stay in the cache: what it takes with memory out of the way
+
+torch does the products only, of the same keys in the formats it has: each as a matrix product with all queries of the
+head, the best of them counts. Rates are bytes of keys (torch: of its format) per second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from hillinfer import _native
+from hillinfer.errors import SettingError
+from hillinfer.kv.geometry import TILE
+from hillinfer.kv.query import QuantisedQuery
+from hillinfer.kv.scoring import tile_bytes
+
+FORMATS = ("int8", "int4", "fp16")
+GROUPS = (1, 3, 4, 8)
+DIMS = (64, 128)
+TORCH = {"int8": torch.int8, "bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+HEADS = 8
+_CACHED = 256 << 10  # bytes of keys that stay in a core's cache
+_TORCH_BYTES = 64 << 20  # of INT8 keys: in every format more than caches hold
+_BYTES_PER_PRODUCT = {"int8": 64, "int4": 32}  # of keys, for a product with one query
+_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measurement of the scorer. Rates in GB/s of keys.
+
+    read, core, cached   its bounds; core: None where products are not what is counted (fp16)
+    products_per_byte    of 64 bytes of keys with a query; with AVX-512 an instruction each
+    share_of_read        of the read bound; share_of_bound: of the nearer of read and core
+    keys_per_s           millions of keys (of all heads' queries) per second
+    over_torch           keys scored per second, over torch's best; None with several threads
+    """
+
+    key_format: str
+    group: int
+    head_dim: int
+    threads: int
+    rate: float
+    read: float
+    core: float | None
+    cached: float
+    products_per_byte: float | None
+    share_of_read: float
+    share_of_bound: float
+    keys_per_s: float
+    torch_format: str | None
+    over_torch: float | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is measured: ``nbytes`` of keys per format, each figure the best of ``rounds``."""
+
+    formats: Sequence[str] = FORMATS
+    groups: Sequence[int] = GROUPS
+    dims: Sequence[int] = DIMS
+    threads: Sequence[int] = (1, 2)
+    nbytes: int = 512 << 20
+    rounds: int = 5
+    with_torch: bool = True
+
+    def __post_init__(self) -> None:
+        for key_format in self.formats:
+            if key_format not in FORMATS:
+                raise SettingError(f"unknown key format {key_format!r}: use {', '.join(FORMATS)}")
+        if not (self.formats and self.groups and self.dims and self.threads):
+            raise SettingError("nothing to measure: give at least one format, group, dimension and number of threads")
+        if min(*self.groups, *self.dims, *self.threads, self.rounds) < 1:
+            raise SettingError("groups, dimensions, threads and rounds are at least 1")
+        if max(self.dims) > 1024:
+            raise SettingError("head dimensions above 1024 are not scored: give smaller ones")
+        if self.nbytes < 1 << 20:
+            raise SettingError("1 MiB of keys is the least to measure with: give a larger --size")
+
+
+def run(settings: Settings, say: Callable[[str], None] = lambda _: None) -> list[Figure]:
+    """All figures. torch is measured with the fewest threads."""
+    say(f"{settings.nbytes >> 20} MiB of keys are made")
+    keys = np.random.default_rng(0).integers(0, 2**64, settings.nbytes // 8, np.uint64).view(np.uint8)
+    figures = []
+    for threads in sorted(settings.threads):
+        pool = _native.ThreadPool(threads)
+        for dim in settings.dims:
+            for group in settings.groups:
+                of_torch: tuple[str, float] | None = None
+                if settings.with_torch and threads == min(settings.threads):
+                    say(f"torch, {group} queries per head of {dim}")
+                    of_torch = max(_torch_rates(group, dim, threads, settings), key=lambda each: each[1])
+                for key_format in settings.formats:
+                    say(f"{key_format}, {group} queries per head of {dim}, threads: {threads}")
+                    figures.append(_figure(keys, key_format, group, dim, pool, of_torch, settings.rounds))
+    return figures
+
+
+def as_dict(figures: Sequence[Figure], settings: Settings) -> dict[str, Any]:
+    """What goes to the JSON: figures, and the summary that the project holds itself to.
+
+    Shares of the read bound are the lowest of one thread and up to 4 (INT4: 1) queries per head, as is the ratio to
+    torch.
+    """
+
+    def lowest(name: str, key_format: str, most: int) -> float | None:
+        values = (
+            getattr(each, name)
+            for each in figures
+            if each.key_format == key_format and each.group <= most and each.threads == 1
+        )
+        return min((value for value in values if value is not None), default=None)
+
+    return {
+        "variant": _native.variant(),
+        "settings": asdict(settings),
+        "figures": [asdict(each) for each in figures],
+        "summary": {
+            "scorer_int8_share_of_bound": lowest("share_of_read", "int8", 4),
+            "scorer_int4_share_of_bound": lowest("share_of_read", "int4", 1),
+            "scorer_int8_over_torch": lowest("over_torch", "int8", 4),
+        },
+    }
+
+
+def _figure(
+    keys: npt.NDArray[np.uint8],
+    key_format: str,
+    group: int,
+    dim: int,
+    pool: _native.ThreadPool,
+    of_torch: tuple[str, float] | None,
+    rounds: int,
+) -> Figure:
+    query = _query(group, dim).native_for(key_format)
+    nbytes = tile_bytes(HEADS, dim, key_format)
+    tiles = keys[: len(keys) // nbytes * nbytes].reshape(-1, nbytes)
+    few = tiles[: max(1, _CACHED // nbytes)]
+    exponents = np.full((len(tiles), HEADS), 3, np.int8)
+    scores = np.empty(len(tiles) * TILE, np.int16)
+    words = tiles.reshape(-1)[: tiles.nbytes // 64 * 64].view(np.uint64)
+    scanning = reading = cached = multiplying = float("inf")
+    for _ in range(rounds):  # in turns: what a neighbour takes from the machine, it takes from all of them
+        scanning = min(scanning, _seconds(lambda: query.score(tiles, exponents, scores, pool)))
+        reading = min(reading, _seconds(lambda: pool.read_words(words)))
+        for _ in range(10):
+            cached = min(cached, _seconds(lambda: query.score(few, exponents, scores)))
+            multiplying = min(multiplying, _seconds(lambda: _native.multiply_steps(_STEPS)))
+    rate, read = tiles.nbytes / scanning / 1e9, words.nbytes / reading / 1e9
+    products = group / _BYTES_PER_PRODUCT[key_format] if key_format in _BYTES_PER_PRODUCT else None
+    core = None
+    if products is not None:
+        core = pool.threads * _native.multiply_steps(_STEPS) / multiplying / products / 1e9
+    keys_per_s = len(tiles) * TILE * HEADS / scanning / 1e6
+    return Figure(
+        key_format=key_format,
+        group=group,
+        head_dim=dim,
+        threads=pool.threads,
+        rate=rate,
+        read=read,
+        core=core,
+        cached=pool.threads * few.nbytes / cached / 1e9,
+        products_per_byte=products,
+        share_of_read=rate / read,
+        share_of_bound=rate / min(read, core or read),
+        keys_per_s=keys_per_s,
+        torch_format=of_torch and of_torch[0],
+        over_torch=keys_per_s / of_torch[1] if of_torch else None,
+    )
+
+
+def _torch_rates(group: int, dim: int, threads: int, settings: Settings) -> Iterator[tuple[str, float]]:
+    """Each of torch's formats, and millions of keys of one head that it multiplies with all queries per second."""
+    tokens = min(_TORCH_BYTES, settings.nbytes) // dim
+    integers = torch.randint(-127, 128, (tokens, dim), dtype=torch.int8)
+    queries = torch.randint(-127, 128, (group, dim), dtype=torch.int8)
+    usual = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for name, dtype in TORCH.items():
+            keys, query = integers.to(dtype), queries.to(dtype)
+            multiply = torch._int_mm if dtype == torch.int8 else torch.mm
+            ways = [lambda: multiply(keys, query.T), lambda: multiply(query, keys.T)]  # noqa: B023  # called at once
+            seconds = min(_seconds(way) for way in ways for _ in range(min(settings.rounds, 3)))
+            yield name, tokens / seconds / 1e6
+    finally:
+        torch.set_num_threads(usual)
+
+
+def _query(group: int, dim: int) -> QuantisedQuery:
+    """A query whose logits are of usual size."""
+    rng = np.random.default_rng(1)
+    q8 = rng.integers(-127, 128, (HEADS, group, dim)).astype(np.int8)
+    each = np.zeros((HEADS, group), np.int32)
+    return QuantisedQuery(q8, each + 40000, each + 14, each + 500, "max", tuple(range(HEADS)))
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
