@@ -74,6 +74,15 @@ def test_what_is_selected_does_not_depend_on_where_it_lies(tmp_path, policy):
     assert runs[0][2].ledger.cold_read_bytes > 0
 
 
+@each
+def test_nothing_is_cast_or_written_to_be_scored(tmp_path, policy):
+    _, _, engine = _run(tmp_path, policy, steps=3)
+    counters, tiers = engine.csd.counters, engine.settled_ledger().tiers
+    assert counters.scoring_bytes == counters.scanned_tokens == 0
+    assert counters.stored_bytes == tiers.cold.bytes > 0
+    engine.close()
+
+
 @pytest.mark.parametrize("policy", [CASES[0], CASES[2]], ids=lambda policy: policy.name)
 def test_a_query_that_is_foretold_right_changes_nothing_but_the_time_of_reading(tmp_path, policy):
     sets, outs, engine = _run(tmp_path, policy)

@@ -59,7 +59,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Cost:
-    """A request takes ``request_us`` and ``kib_us`` more per KiB, at the depth in use: a least-squares line through row sizes.
+    """A request takes ``request_us`` and ``kib_us`` more per KiB, at the depth in use: least squares over row sizes.
 
     gap_bytes   that are read in the time of one request: what it pays to read over
     """

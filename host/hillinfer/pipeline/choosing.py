@@ -6,20 +6,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 
 from hillinfer.csd.contract import Stream
 from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.chosen import Chosen
-from hillinfer.policies.base import PerHead
 from hillinfer.store.token_stream import TokenStream
 
 WINDOW = 16  # last queries of a prompt, whose selections stand for the history that a fresh hit-rate table lacks
 
 
 class Chooser(ABC):
-    """Chooses for all streams of an engine. Told of a stream's tokens in order, once each."""
+    """Chooses for all streams of an engine. Told of a stream's tokens in order, once each.
+
+    asks_in_dram   it wants the queries of steps in DRAM, wherever they are computed
+    """
+
+    asks_in_dram: ClassVar[bool] = False
 
     @abstractmethod
     def exact(self, tokens: int) -> bool:
@@ -30,8 +35,8 @@ class Chooser(ABC):
         """Tokens were attended exactly: query [H, G, n, d], keys [H, n, d], log-sum-exp [H, G, n]."""
 
     @abstractmethod
-    def stepped(self, stream: Stream, query: torch.Tensor, keys: torch.Tensor, lse: PerHead) -> None:
-        """One token attended to what was chosen: query [H, G, 1, d], keys [H, 1, d], log-sum-exp [H, G]."""
+    def stepped(self, stream: Stream, query: torch.Tensor, keys: torch.Tensor, lse: torch.Tensor) -> None:
+        """One token attended to what was chosen: query [H, G, 1, d], keys [H, 1, d], log-sum-exp float32 [H, G]."""
 
     @abstractmethod
     def choose(self, stream: TokenStream, query: torch.Tensor, scaling: float) -> list[Positions] | None:

@@ -15,7 +15,6 @@ import torch
 from hillinfer.kv.row_attention import attend_rows
 from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.trace import Trace
-from hillinfer.policies.base import PerHead
 from hillinfer.store.token_stream import Selection, TokenStream
 
 _MOMENT = 20e-6
@@ -60,12 +59,12 @@ class Chosen(ABC):
         scaling: float,
         trace: Trace,
         meanwhile: Callable[[], None],
-    ) -> tuple[torch.Tensor, PerHead]:
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Attention of a query [H, G, 1, d] to what each head selected and to its own row [1, row_stride].
 
         meanwhile   called when only cold rows are waited for
 
-        Returns the output [H, G, 1, d] and the log-sum-exp float32 [H, G].
+        Returns the output [H, G, 1, d] and the log-sum-exp float32 [H, G], on the query's device.
         """
 
     @abstractmethod
@@ -108,7 +107,7 @@ class ChosenSets(Chosen):
         scaling: float,
         trace: Trace,
         meanwhile: Callable[[], None],
-    ) -> tuple[torch.Tensor, PerHead]:
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         located, count = self.located, len(self.rows)
         stored = len(located.hot) + len(located.cold)
         newest_ranks, cold = np.arange(stored, count), np.arange(len(located.cold))

@@ -104,6 +104,14 @@ class Engine(ABC):
         query [H·G, 1, d], keys and values [H, 1, d] → [H·G, 1, d].
         """
 
+    def announce(  # noqa: B027
+        self, layer: int, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+    ) -> None:
+        """The whole batch's ``decode`` calls of ``layer`` are next: query [B, H·G, 1, d], keys and values [B, H, 1, d].
+
+        Only so that what the host needs of them can be on its way at once; nobody has to.
+        """
+
     def foretell(self, layer: int, sequence: int, query: torch.Tensor, scaling: float) -> None:  # noqa: B027
         """A step of ``layer`` is likely to have the query [H·G, 1, d]; called while an earlier layer computes.
 

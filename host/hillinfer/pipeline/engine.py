@@ -13,6 +13,7 @@ from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.registry import open_device
 from hillinfer.errors import DeviceError
 from hillinfer.kv.geometry import Geometry
+from hillinfer.pipeline.arrivals import arrivals
 from hillinfer.pipeline.balancing import open_balance
 from hillinfer.pipeline.choosing import Chooser
 from hillinfer.pipeline.chosen import Chosen, ChosenSets
@@ -90,7 +91,7 @@ class TieredEngine(Engine):
                         self.capacity,
                         self.ledger,
                         reserve_tokens=max_tokens,
-                        key_format=_KEY_FORMAT,
+                        key_format=_KEY_FORMAT if isinstance(policy, SelectingPolicy) else None,
                         device=device,
                         pieces=pieces,
                     )
@@ -113,7 +114,7 @@ class TieredEngine(Engine):
     def expect(self, tokens: int) -> None:
         self.policy.check(tokens)
         self.capacity.check(tokens, self._working_set)
-        self.csd.check_room(tokens, self.capacity.sequences)
+        self.csd.check_room(tokens, self.capacity.sequences, scored=isinstance(self.policy, SelectingPolicy))
 
     def _working_set(self, tokens: int) -> int:
         """Rows of a stream brought together at once; exact attention goes piece by piece."""
@@ -153,7 +154,7 @@ class TieredEngine(Engine):
             with self.trace.span("store"):
                 stream.append(self.geometry.pack_rows(keys, values))
             if count:
-                self._chooser.stepped(stream_id, grouped, keys, lse[:, :, 0].float().cpu().numpy())
+                self._chooser.stepped(stream_id, grouped, keys, lse[:, :, 0].float())
                 self._account(work)
             else:
                 self._read(work, grouped, keys, lse)
@@ -207,13 +208,16 @@ class TieredEngine(Engine):
             self._behind.catch_up()
             if self.balance is not None and sequence == 0:
                 self.balance.stepped(self.csd.counters)
-        own, chosen = self.geometry.pack_rows(keys, values), None
+        arrived, work.arrived = work.arrived, None
+        if arrived is None and query.device.type != "cpu":  # not announced
+            [arrived] = arrivals(self.geometry, query[None], keys[None], values[None])
+        own, chosen = self.geometry.pack_rows(keys, values) if arrived is None else arrived.own, None
         selects = not self._chooser.exact(stream.length)
         if selects and ahead is not None and ahead.length == stream.length:
             chosen = ahead
         elif selects:
             self._recall(work, scaling)
-            asked = grouped[:, :, 0]
+            asked = arrived.query if arrived is not None and self._chooser.asks_in_dram else grouped[:, :, 0]
             chosen = self._chooser.at_once(stream, asked, own, scaling) or self._choose(work, asked, scaling)
         work.ahead = None
         if self.witness is not None:
@@ -226,11 +230,16 @@ class TieredEngine(Engine):
             self.balance.spent(chosen.hot_rows, cold, chosen.spent)
         self.ledger.step(hot=chosen.hot_rows, cold=cold, cold_bytes=cold * self.geometry.row_bytes)
         with self.trace.span("store"):
-            stream.append(own)
+            stream.append(own, None if arrived is None else arrived.row)
         self._chooser.stepped(stream.id, grouped, keys, lse)
         self._account(work)
         self._behind.put(work, partial(_settle, self.trace, stream, chosen))
         return out.flatten(0, 1)
+
+    def announce(self, layer: int, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> None:
+        if query.device.type != "cpu":
+            for sequence, arrived in enumerate(arrivals(self.geometry, query, keys, values)):
+                self._works[Stream(layer, sequence)].arrived = arrived
 
     def foretell(self, layer: int, sequence: int, query: torch.Tensor, scaling: float) -> None:
         """Starts to read what the coming step is likely to attend to; a policy that predicts then attends to that."""

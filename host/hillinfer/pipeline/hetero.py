@@ -86,14 +86,15 @@ class HeteroEngine(Engine):
         self.capacity.check(expected, self._working_set)
         self.csd = open_device(settings, geometry, max_tokens, self.trace.record)
         try:
-            if _KEY_FORMAT not in self.csd.capabilities.key_formats:
+            if scored and _KEY_FORMAT not in self.csd.capabilities.key_formats:
                 raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
             self._refiller = Refiller(geometry, self.ledger, settings.hot_bytes, sequences)
             self._retrieval = Retrieval(policy, self.csd, self._refiller, self.ledger, self.trace)
             pieces = make_pieces(geometry)
 
             def stream(name: Stream) -> TokenStream:
-                sizes = {"reserve_tokens": max_tokens, "key_format": _KEY_FORMAT, "device": _HOST, "pieces": pieces}
+                key_format = _KEY_FORMAT if scored else None
+                sizes = {"reserve_tokens": max_tokens, "key_format": key_format, "device": _HOST, "pieces": pieces}
                 return TokenStream(name, geometry, self.csd, self.capacity, self.ledger, **sizes)  # type: ignore[arg-type]
 
             names = map(Stream._make, itertools.product(range(geometry.layers), range(sequences)))
@@ -106,7 +107,7 @@ class HeteroEngine(Engine):
         self.policy.check(tokens)
         self._check_memory(tokens)
         self.capacity.check(tokens, self._working_set)
-        self.csd.check_room(tokens, self.sequences)
+        self.csd.check_room(tokens, self.sequences, scored=self.policy.supply == "csd")
 
     def _check_memory(self, tokens: int) -> None:
         if self._device.type != "cpu" or not tokens:

@@ -9,7 +9,6 @@ from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.choosing import WINDOW, Chooser
 from hillinfer.pipeline.trace import Trace
-from hillinfer.policies.base import PerHead
 from hillinfer.policies.indexing import Index, IndexingPolicy
 from hillinfer.store.token_stream import TokenStream
 
@@ -37,7 +36,7 @@ class Indexed(Chooser):
         self._window[stream] = (recent if before is None else torch.cat([before, recent], 2))[:, :, -WINDOW:].clone()
         self._extend(stream, query, keys)
 
-    def stepped(self, stream: Stream, query: torch.Tensor, keys: torch.Tensor, lse: PerHead) -> None:
+    def stepped(self, stream: Stream, query: torch.Tensor, keys: torch.Tensor, lse: torch.Tensor) -> None:
         self._extend(stream, query, keys)
 
     def _extend(self, stream: Stream, query: torch.Tensor, keys: torch.Tensor) -> None:

@@ -79,7 +79,8 @@ def _attend_head(rows: HeadRows, query: torch.Tensor, scaling: float) -> tuple[t
     if plain is not None and query.device.type == "cpu" and geometry.row_stride == plain.shape[1]:
         attention, every = attend_rows(geometry, query, scaling, len(rows)), np.arange(len(rows))
         attention.add(plain, every, every)
-        return attention.finish()
+        out, lse = attention.finish()
+        return out, lse.numpy()
     keys, values = rows.read()
     out, lse = attend(query, keys[None], values[None], scaling)
     return out, lse[:, :, 0].float().cpu().numpy()

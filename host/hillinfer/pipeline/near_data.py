@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from hillinfer.csd.contract import Stream
+from hillinfer.kv.device_copies import Arriving
 from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.at_once import ChosenAtOnce
 from hillinfer.pipeline.choosing import WINDOW, Chooser
@@ -30,6 +31,8 @@ class NearData(Chooser):
     apart       each side is to score its own tiles, also where one of them could score all in one call
     """
 
+    asks_in_dram = True
+
     def __init__(
         self,
         policy: SelectingPolicy,
@@ -42,6 +45,7 @@ class NearData(Chooser):
         self._apart = apart
         self._policy, self._evaluator, self._trace, self._meanwhile = policy, evaluator, trace, meanwhile
         self._normaliser: dict[Stream, PerHead] = {}
+        self._lse: dict[Stream, Arriving] = {}  # of the last step, on its way from where it was attended
         self._window: defaultdict[Stream, list[_Asked]] = defaultdict(list)
 
     def exact(self, tokens: int) -> bool:
@@ -53,12 +57,20 @@ class NearData(Chooser):
         recent = [(queries[:, :, t], lses[:, :, t]) for t in range(queries.shape[2])]
         self._window[stream] = [*self._window[stream], *recent][-WINDOW:]
         self._normaliser[stream] = lses[:, :, -1]
+        self._lse.pop(stream, None)
 
-    def stepped(self, stream: Stream, query: torch.Tensor, keys: torch.Tensor, lse: PerHead) -> None:
-        self._normaliser[stream] = self._policy.observe(self._normaliser.get(stream), lse)
+    def stepped(self, stream: Stream, query: torch.Tensor, keys: torch.Tensor, lse: torch.Tensor) -> None:
+        self._lse[stream] = Arriving(lse)
+
+    def _normaliser_of(self, stream: Stream) -> PerHead | None:
+        """The stream's normaliser, its last step observed; None before anything was attended."""
+        lse = self._lse.pop(stream, None)
+        if lse is not None:
+            self._normaliser[stream] = self._policy.observe(self._normaliser.get(stream), lse.wait().numpy())
+        return self._normaliser.get(stream)
 
     def choose(self, stream: TokenStream, query: torch.Tensor, scaling: float) -> list[Positions] | None:
-        normaliser = self._normaliser.get(stream.id)
+        normaliser = self._normaliser_of(stream.id)
         if normaliser is None:  # nothing was attended yet
             return None
         return self._select(stream, (query.float().cpu().numpy(), normaliser), scaling)
@@ -66,7 +78,7 @@ class NearData(Chooser):
     def at_once(
         self, stream: TokenStream, query: torch.Tensor, own: torch.Tensor, scaling: float
     ) -> ChosenAtOnce | None:
-        normaliser, count = self._normaliser.get(stream.id), self._policy.best_of(stream.length)
+        normaliser, count = self._normaliser_of(stream.id), self._policy.best_of(stream.length)
         if self._apart or normaliser is None or count is None or query.device.type != "cpu" or not stream.read_in_place:
             return None
         keys = stream.keys_in_memory()
@@ -80,7 +92,7 @@ class NearData(Chooser):
         return chosen
 
     def guess(self, stream: TokenStream, query: torch.Tensor, scaling: float) -> Positions | None:
-        normaliser = self._normaliser.get(stream.id)
+        normaliser = self._normaliser_of(stream.id)
         if normaliser is None:
             return None
         sets = self._select(stream, (query.float().cpu().numpy(), normaliser), scaling, count=False)

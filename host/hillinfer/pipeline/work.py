@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hillinfer.pipeline.arrivals import Arrived
 from hillinfer.pipeline.chosen import Chosen
 from hillinfer.store.token_stream import TokenStream
 
@@ -16,6 +17,7 @@ class Work:
     fresh    a prompt was read since the last step: its last queries have yet to fill the hot pool
     ahead    what the next step attends to, where it was foretold
     behind   what was put off behind the last step
+    arrived  the coming step's query and row on their way to DRAM, where it was announced and is computed elsewhere
     index    bytes of the stream's index that the ledger knows of
     """
 
@@ -23,6 +25,7 @@ class Work:
     fresh: bool = False
     ahead: Chosen | None = None
     behind: Callable[[], None] | None = None
+    arrived: Arrived | None = None
     index: int = 0
 
     def ready(self) -> TokenStream:

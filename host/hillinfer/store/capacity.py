@@ -60,8 +60,8 @@ class Capacity:
 
     @property
     def _device_tile(self) -> int:
-        """Bytes of a tile in the device tier: its rows and their scoring keys."""
-        return TILE * (self.geometry.row_bytes + self.geometry.score_key_bytes)
+        """Bytes of a tile in the device tier: its rows and their scoring keys, where they have any."""
+        return TILE * (self.geometry.row_bytes + (self.geometry.score_key_bytes if self.scored else 0))
 
     def _index_bytes(self, tokens: int) -> int:
         return 0 if self.index is None else self.index(tokens)

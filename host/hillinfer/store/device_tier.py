@@ -18,17 +18,21 @@ class DeviceTier:
 
     Their scoring keys are kept beside them, made like those of every other tile, so that a token's score does not
     depend on where it lies. The exponent of the last tile follows its largest key while the tile fills.
+
+    Rows on another device than the CPU have copies in DRAM, of which the scoring keys are made, and which go to the log
+    when their time comes: nothing waits for the device then. No budget counts these.
+
+    key_format   of the scoring keys; None: tokens are never scored, and have none
     """
 
-    def __init__(self, geometry: Geometry, capacity_tiles: int, key_format: str, device: torch.device) -> None:
+    def __init__(self, geometry: Geometry, capacity_tiles: int, key_format: str | None, device: torch.device) -> None:
         tokens = capacity_tiles * TILE
         self._geometry, self._format = geometry, key_format
-        if device.type == "cpu":
-            self._rows = reserve(tokens, geometry.row_stride, geometry.dtype)
-        else:
+        self._in_dram = self._rows = reserve(tokens, geometry.row_stride, geometry.dtype)
+        if device.type != "cpu":
             self._rows = torch.zeros(tokens, geometry.row_stride, dtype=geometry.dtype, device=device)
         self._bytes = self._rows.view(torch.uint8).numpy() if device.type == "cpu" else None
-        self._floats = self._rows.numpy() if device.type == "cpu" and geometry.dtype == torch.float32 else None
+        self._floats = self._in_dram.numpy() if geometry.dtype == torch.float32 else None
         nbytes = tile_bytes(geometry.kv_heads, geometry.head_dim)
         self._tiles: Tiles = reserve(capacity_tiles, nbytes, torch.uint8).numpy()
         self._exponents = np.zeros((capacity_tiles, geometry.kv_heads), np.int8)
@@ -44,12 +48,18 @@ class DeviceTier:
     @property
     def nbytes(self) -> int:
         """Bytes of the rows held and of their scoring keys."""
-        return self._length * (self._geometry.row_bytes + self._geometry.score_key_bytes)
+        scoring = 0 if self._format is None else self._geometry.score_key_bytes
+        return self._length * (self._geometry.row_bytes + scoring)
 
     @property
     def rows(self) -> torch.Tensor:
         """Rows [len, row_stride] in order, a view."""
         return self._rows[: self._length]
+
+    @property
+    def in_dram(self) -> torch.Tensor:
+        """The same rows, or their copies, in DRAM, a view."""
+        return self._in_dram[: self._length]
 
     @property
     def on_cpu(self) -> bool:
@@ -60,10 +70,6 @@ class DeviceTier:
         """The rows as uint8 [len, row_bytes], a view; only where they are ``on_cpu``."""
         assert self._bytes is not None, "rows on another device are not read in place"
         return self._bytes[: self._length]
-
-    def take(self, index: torch.Tensor) -> torch.Tensor:
-        """A copy of the rows ``index`` (int64, on the CPU), on the device."""
-        return self.rows.index_select(0, index.to(self._rows.device))
 
     @property
     def tiles(self) -> Tiles:
@@ -79,15 +85,22 @@ class DeviceTier:
     def full(self) -> bool:
         return self._length == self.capacity
 
-    def append(self, rows: torch.Tensor) -> None:
-        """Add rows [n, row_stride] behind those held; there must be room."""
+    def append(self, rows: torch.Tensor, in_dram: torch.Tensor | None = None) -> None:
+        """Add rows [n, row_stride] behind those held; there must be room.
+
+        in_dram   the same rows in DRAM, where they have been brought there already
+        """
         count = rows.shape[0]
         if not count:
             return
         start, stop = self._length, self._length + count
         assert stop <= self.capacity
         self._rows[start:stop] = rows
+        if not self.on_cpu:
+            self._in_dram[start:stop] = rows.cpu() if in_dram is None else in_dram
         self._length = stop
+        if self._format is None:
+            return
         if count > 1 or not self._cast_newest():
             self._cast(start // TILE)
 
@@ -99,7 +112,8 @@ class DeviceTier:
     def drop(self, tiles: int) -> None:
         """Forget the oldest whole tiles."""
         tokens, rest = tiles * TILE, self._length - tiles * TILE
-        self._rows[:rest] = self._rows[tokens : self._length].clone()
+        for held in (self._rows,) if self.on_cpu else (self._rows, self._in_dram):
+            held[:rest] = held[tokens : self._length].clone()
         kept = -(-rest // TILE)
         self._tiles[:kept] = self._tiles[tiles : tiles + kept].copy()
         self._exponents[:kept] = self._exponents[tiles : tiles + kept].copy()
@@ -115,15 +129,15 @@ class DeviceTier:
         if self._floats is not None:
             key = self._floats[self._length - 1, : heads * dim]
         else:
-            key = self._rows[self._length - 1, : heads * dim].float().cpu().numpy()
-        exponents, limit = self._exponents[tile], LIMITS[self._format]
+            key = self._in_dram[self._length - 1, : heads * dim].float().numpy()
+        exponents, limit = self._exponents[tile], LIMITS[self._format or ""]
         return _native.pack_with(key.reshape(heads, dim), exponents, limit, self._tiles, self._length - 1)
 
     def _cast(self, tile: int) -> None:
         """(Re)make the scoring keys of the last tiles, from ``tile`` on."""
         start = tile * TILE
-        keys, _ = self._geometry.unpack_rows(self._rows[start : self._length].cpu())
-        cast = cast_keys(keys, self._format)
+        keys, _ = self._geometry.unpack_rows(self._in_dram[start : self._length])
+        cast = cast_keys(keys, self._format or "")
         _native.pack_keys(cast.integers, self._tiles, start)
         self._exponents[tile : tile + len(cast.exponents)] = cast.exponents
         self.lowest = np.minimum(self.lowest, cast.exponents.min(0))

@@ -111,7 +111,7 @@ class TokenStream:
         ledger: Ledger,
         *,
         reserve_tokens: int,
-        key_format: str,
+        key_format: str | None,
         device: torch.device,
         pieces: tuple[torch.Tensor, torch.Tensor],
     ) -> None:
@@ -155,17 +155,20 @@ class TokenStream:
 
     # ---- tokens coming in
 
-    def append(self, rows: torch.Tensor) -> None:
-        """Add generated tokens, rows [n, row_stride]: they stay on the device as long as there is room."""
+    def append(self, rows: torch.Tensor, in_dram: torch.Tensor | None = None) -> None:
+        """Add generated tokens, rows [n, row_stride]: they stay on the device as long as there is room.
+
+        in_dram   the same rows in DRAM, where they have been brought there already
+        """
         self._staged = None  # the step it was read for is over
         count = rows.shape[0]  # (asking a tensor for its len takes longer than all of this)
         self._context = self.length + count
         for i in range(count):
             if self.device_tier.full:
-                moved = self._store(self.device_tier.rows[:TILE])
+                moved = self._store(self.device_tier.in_dram[:TILE])
                 self.device_tier.drop(1)
                 self._ledger.moved(moved, 0, step=False)
-            self.device_tier.append(rows[i : i + 1])
+            self.device_tier.append(rows[i : i + 1], None if in_dram is None else in_dram[i : i + 1])
         self.placement.extend(self.length)
         self._account()
 
@@ -189,18 +192,21 @@ class TokenStream:
     def _store(self, rows: torch.Tensor) -> int:
         """Write whole tiles [n, row_stride] to the log; returns how many of their rows the hot pool keeps."""
         rows = rows.cpu()
-        keys = cast_keys(self.geometry.unpack_rows(rows)[0], self._key_format)
+        keys = None
+        if self._key_format is not None:
+            keys = cast_keys(self.geometry.unpack_rows(rows)[0], self._key_format)
+            self._lowest = np.minimum(self._lowest, keys.exponents.min(0))
         first = self.hot_pool.tokens
         tokens = first + len(rows)
         self._csd.append(self.id, first, rows.view(torch.uint8).numpy(), keys)
-        self._lowest = np.minimum(self._lowest, keys.exponents.min(0))
         self.hot_pool.extend(tokens)
         self.placement.extend(tokens)
         room = self._capacity.room(self._context, self.id.layer, len(self.host_tiles) + len(rows) // TILE)
         keep = min(len(rows), room.rows - room.guests)
         self._make_room(keep, room)
         self.hot_pool.insert(np.arange(tokens - keep, tokens), rows[len(rows) - keep :])
-        self.host_tiles.add(first // TILE, keys, self.hot_pool.tile_fill, room.host_tiles)
+        if keys is not None:
+            self.host_tiles.add(first // TILE, keys, self.hot_pool.tile_fill, room.host_tiles)
         return keep
 
     @property
@@ -293,7 +299,8 @@ class TokenStream:
             hot_rows = self.hot_pool.rows.index_select(0, torch.from_numpy(located.hot))
             rows.index_copy_(0, torch.from_numpy(located.hot_ranks), hot_rows)
         if len(located.newest):
-            rows[len(rows) - len(located.newest) :] = self.device_tier.take(torch.from_numpy(located.newest))
+            newest = self.device_tier.in_dram.index_select(0, torch.from_numpy(located.newest))
+            rows[len(rows) - len(newest) :] = newest
         return Fetch(rows, located)
 
     # ---- who scores what
