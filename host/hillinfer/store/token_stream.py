@@ -373,7 +373,7 @@ class TokenStream:
             return
         wanted = self._room.host_tiles
         tiles.shrink(fill, wanted)
-        if len(tiles) < wanted and len(self._whole_tiles()):
+        if self._key_format is not None and len(tiles) < wanted and len(self._whole_tiles()):
             self._make_room(0, self._capacity.room(self._context, self.id.layer, len(tiles) + 1))
             for tile in self._whole_tiles()[-1:]:  # still, with so many rows fewer
                 slots = self.hot_pool.slot_of[tile * TILE : (tile + 1) * TILE].astype(np.int64)
