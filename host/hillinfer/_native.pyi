@@ -146,7 +146,7 @@ class RowReader:
         depth: int = 256,
         arena_bytes: int = 8388608,
         request_bytes: int = 131072,
-        gap_bytes: int = 32768,
+        gap_bytes: int = 16384,
     ) -> None: ...
     @property
     def engine(self) -> str: ...

@@ -120,7 +120,7 @@ void bind_rows(nb::module_& m) {
                  new (self) Reader{std::move(made)};
              },
              "engine"_a = "auto", "depth"_a = 256, "arena_bytes"_a = 8 << 20, "request_bytes"_a = 1 << 17,
-             "gap_bytes"_a = 1 << 15)
+             "gap_bytes"_a = 1 << 14)
         .def_prop_ro("engine", [](const Reader& self) { return std::string(self.reader->engine()); })
         .def_prop_ro("refused", [](const Reader& self) { return self.reader->refused(); },
                      "Why io_uring is not in use; empty where it is, or was not asked for.")

@@ -7,7 +7,9 @@ folder. With O_DIRECT no figure is the page cache's; where the folder has none t
 from __future__ import annotations
 
 import contextlib
+import statistics
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,12 +25,14 @@ from hillinfer.csd.cold.write_behind import WriteBehind
 ENGINES = ("io_uring", "pool")
 ROW_BYTES = (768, 1536, 4096, 16384, 65536)
 DEPTHS = (1, 8, 32, 64, 128, 256)
-GAPS = (0, 4096, 16384, 32768, 65536)
+GAPS = (0, 4096, 8192, 16384, 32768, 65536)
+GAP = 16384  # over which the cold pool reads
+GAP_ROWS = (1536, 4096, 16384)
 PLANE_ROWS = (1536, 4096, 16384, 65536)
 DEPTH = 256  # of all that does not ask for depths: what the cold pool reads with
-_REQUEST = 1 << 17
+_ARENA, _REQUEST = 8 << 20, 1 << 17  # as the cold pool has them
 _WRITE = 4 << 20
-_BATCH = 512  # rows of a read, at least
+_BATCH = 512  # rows of a read
 
 Positions = npt.NDArray[np.int64]
 
@@ -58,23 +62,85 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """A request takes ``request_us`` and ``kib_us`` more per KiB, at the depth in use: least squares over row sizes.
+class _Way:
+    """A way to read rows: how, and which, read after read."""
 
-    gap_bytes   that are read in the time of one request: what it pays to read over
-    """
-
+    kind: str
     engine: str
-    request_us: float
-    kib_us: float
+    row_bytes: int
+    reads: Sequence[Positions]
+    depth: int = DEPTH
+    gap_bytes: int = 0
+    layout: str = ""
 
-    @property
-    def gap_bytes(self) -> float:
-        return max(0.0, self.request_us / self.kib_us * 1024) if self.kib_us > 0 else float("inf")
+
+class _Course:
+    """One way under way: its reader, memory for its rows, and how long each read took."""
+
+    def __init__(self, way: _Way, file: ColdFile, size: int, sums: npt.NDArray[np.uint32]) -> None:
+        self._way, self._sums = way, sums
+        planes = way.layout == "planes"
+        width = way.row_bytes // 2 if planes else way.row_bytes
+        period = int(np.lcm(_WRITE, width))  # content and checksums repeat
+        self._bases = (0, size // 2 // period * period) if planes else (0,)
+        self._reader = _native.RowReader(way.engine, way.depth, _ARENA, _REQUEST, way.gap_bytes)
+        self._file = _native.RowFile(self._reader, file.fd, width, file.alignment if file.direct else 1)
+        longest = max(map(len, way.reads))
+        self._outs = [np.zeros((longest, width), np.uint8) for _ in self._bases]
+        self._turn, self._rows, self._requests, self._nbytes = 0, 0, 0, 0
+        self._cpu, self._took = 0.0, array("d")
+        self._once()  # memory is there, and the kernel knows buffers and file
+
+    def _once(self) -> list[_native.RowRead]:
+        positions = self._way.reads[self._turn % len(self._way.reads)]
+        flying = [
+            self._file.start(base, positions, self._sums, out[: len(positions)])
+            for base, out in zip(self._bases, self._outs, strict=True)
+        ]
+        if not all(each.finish() for each in flying):
+            raise AssertionError("a row of the benchmark's own file is not what was written")
+        return flying
+
+    def step(self) -> None:
+        """One read of the way's, measured."""
+        started, cpu = time.perf_counter(), time.process_time()
+        flying = self._once()
+        took = time.perf_counter() - started
+        self._cpu += time.process_time() - cpu
+        rows = len(self._way.reads[self._turn % len(self._way.reads)])
+        self._took.append(took / rows)
+        self._turn += 1
+        self._rows += rows
+        self._requests += sum(each.requests for each in flying)
+        self._nbytes += sum(each.nbytes for each in flying)
+
+    def figure(self) -> Figure:
+        """The way's figure: the median read."""
+        way, per_s = self._way, 1 / statistics.median(self._took)
+        return Figure(
+            way.kind,
+            way.engine,
+            way.row_bytes,
+            way.depth,
+            way.gap_bytes,
+            way.layout,
+            per_s,
+            per_s * self._requests / self._rows,
+            per_s * way.row_bytes / 2**20,
+            self._nbytes / self._requests / 1024,
+            self._cpu / self._rows * 1e6,
+        )
+
+    def close(self) -> None:
+        self._reader.close()
 
 
 class Bench:
-    """Measurements on one file of ``size`` bytes, ``seconds`` for each; ``say`` is told of each before it is made."""
+    """Measurements on one file of ``size`` bytes, ``seconds`` for each; ``say`` is told what is measured.
+
+    What is to be compared takes turns, read by read, and medians are told: another program that comes and goes slows
+    all of it alike.
+    """
 
     def __init__(self, folder: Path, *, create: bool, size: int, seconds: float, say: Callable[[str], None]) -> None:
         self._size, self._seconds, self._say = max(size // _WRITE, 2) * _WRITE, seconds, say
@@ -83,15 +149,10 @@ class Bench:
         self.folder = folder
         self.file = ColdFile(folder, direct=True)
         self.direct = self.file.direct
-        self.engines = [engine for engine in ENGINES if engine == "pool" or self.has_uring()]
+        self.engines = [engine for engine in ENGINES if engine == "pool" or has_uring()]
         self._rng = np.random.default_rng(0)
         self._piece = aligned_buffer(_WRITE)
         self._piece[:] = self._rng.integers(0, 256, _WRITE, np.uint8)
-
-    def has_uring(self) -> bool:
-        """Whether the kernel gives io_uring."""
-        with contextlib.closing(_native.RowReader()) as reader:
-            return reader.engine == "io_uring"
 
     def close(self) -> None:
         """Give the file back."""
@@ -101,18 +162,13 @@ class Bench:
         """All measurements; the file is written first."""
         yield self.write()
         for row_bytes in (4096, 65536):
-            for engine in self.engines:
-                yield self.sequential(engine, row_bytes)
+            yield from self.sequential(row_bytes)
         for row_bytes in ROW_BYTES:
-            for depth in DEPTHS:
-                for engine in self.engines:
-                    yield self.random(engine, row_bytes, depth)
-        for row_bytes in (1536, 4096, 16384):
-            for gap in GAPS:
-                yield self.gaps(self.engines[0], row_bytes, gap)
+            yield from self.random(row_bytes)
+        for row_bytes in GAP_ROWS:
+            yield from self.gaps(row_bytes)
         for row_bytes in PLANE_ROWS:
-            for layout in ("rows", "planes"):
-                yield self.layout(self.engines[0], row_bytes, layout)
+            yield from self.layout(row_bytes)
 
     def write(self) -> Figure:
         """Bandwidth of writing behind, the whole file once; every piece of it has the same content."""
@@ -124,23 +180,25 @@ class Bench:
             writer.drain()
             took, cpu = time.perf_counter() - started, time.process_time() - cpu
         pieces = self._size // _WRITE
-        mib_s = self._size / took / 2**20
-        return Figure(
-            "write", "threads", _WRITE, 4, 0, "", pieces / took, pieces / took, mib_s, _WRITE / 1024, cpu / pieces * 1e6
-        )
+        mib_s, cpu_us = self._size / took / 2**20, cpu / pieces * 1e6
+        return Figure("write", "threads", _WRITE, 4, 0, "", pieces / took, pieces / took, mib_s, _WRITE / 1024, cpu_us)
 
-    def sequential(self, engine: str, row_bytes: int) -> Figure:
+    def sequential(self, row_bytes: int) -> list[Figure]:
         """The file from its beginning, 4 MiB of rows at a time, as a prompt reads what is before it."""
         rows = _WRITE // row_bytes
         starts = range(0, self._size // row_bytes - rows, rows)
         reads = [np.arange(first, first + rows) for first in starts]
-        return self._measure("sequential", engine, row_bytes, DEPTH, 0, reads)
+        return self._compare([_Way("sequential", engine, row_bytes, reads) for engine in self.engines])
 
-    def random(self, engine: str, row_bytes: int, depth: int) -> Figure:
+    def random(self, row_bytes: int, depths: Sequence[int] = DEPTHS) -> list[Figure]:
         """Single rows at random places, none beside another."""
-        return self._measure("random", engine, row_bytes, depth, 0, self._scattered(row_bytes, max(_BATCH, 8 * depth)))
+        ways = []
+        for depth in depths:
+            reads = self._scattered(row_bytes, min(_BATCH, 8 * depth))
+            ways += [_Way("random", engine, row_bytes, reads, depth) for engine in self.engines]
+        return self._compare(ways)
 
-    def gaps(self, engine: str, row_bytes: int, gap_bytes: int) -> Figure:
+    def gaps(self, row_bytes: int) -> list[Figure]:
         """Clusters of rows, as selections have them: 3 rows on average, 2 tokens apart on average (geometric both)."""
         reads = []
         for starts in self._scattered(row_bytes, _BATCH // 3, clear=32):
@@ -152,12 +210,14 @@ class Bench:
             within = walked - np.repeat(walked[ends - sizes], sizes)
             places = np.repeat(starts, sizes) + within
             reads.append(np.unique(places[places < self._size // row_bytes]))
-        return self._measure("gaps", engine, row_bytes, DEPTH, gap_bytes, reads)
+        return self._compare([_Way("gaps", self.engines[0], row_bytes, reads, gap_bytes=gap) for gap in GAPS])
 
-    def layout(self, engine: str, row_bytes: int, layout: str) -> Figure:
+    def layout(self, row_bytes: int) -> list[Figure]:
         """Tokens at random places: key and value one row, or half a row in each of two planes."""
         reads = self._scattered(row_bytes, _BATCH)
-        return self._measure("layout", engine, row_bytes, DEPTH, 0, reads, planes=layout == "planes")
+        return self._compare(
+            [_Way("layout", self.engines[0], row_bytes, reads, layout=layout) for layout in ("rows", "planes")]
+        )
 
     def _scattered(self, row_bytes: int, count: int, clear: int = 2) -> list[Positions]:
         """Some reads of ``count`` rows at random, ``clear`` rows apart at least."""
@@ -166,56 +226,21 @@ class Bench:
         drawn = (self._rng.choice(places, count, replace=False) for _ in range(8))
         return [np.sort(each).astype(np.int64) * clear for each in drawn]
 
-    def _measure(
-        self,
-        kind: str,
-        engine: str,
-        row_bytes: int,
-        depth: int,
-        gap_bytes: int,
-        reads: Sequence[Positions],
-        *,
-        planes: bool = False,
-    ) -> Figure:
-        layout = ("planes" if planes else "rows") if kind == "layout" else ""
-        gap = f", gaps of {gap_bytes} bytes" if kind == "gaps" else ""
-        self._say(f"{kind} reads: {engine}, {row_bytes} bytes{gap}{' in ' + layout if layout else ''}, depth {depth}")
-        width = row_bytes // 2 if planes else row_bytes
-        sums = self._checksums(width)
-        period = int(np.lcm(_WRITE, width))  # content and checksums repeat
-        bases = (0, self._size // 2 // period * period) if planes else (0,)
-        rows = requests = nbytes = 0
-        with contextlib.closing(_native.RowReader(engine, depth, depth * _REQUEST, _REQUEST, gap_bytes)) as reader:
-            file = _native.RowFile(reader, self.file.fd, width, self.file.alignment if self.direct else 1)
-            outs = [np.empty((max(map(len, reads)), width), np.uint8) for _ in bases]
-            file.start(0, reads[-1], sums, outs[0][: len(reads[-1])]).finish()  # memory is there, files are known
-            started, cpu, turn = time.perf_counter(), time.process_time(), 0
-            while time.perf_counter() - started < self._seconds:
-                positions = reads[turn % len(reads)]
-                flying = [
-                    file.start(base, positions, sums, out[: len(positions)])
-                    for base, out in zip(bases, outs, strict=True)
-                ]
-                if not all(each.finish() for each in flying):
-                    raise AssertionError("a row of the benchmark's own file is not what was written")
-                rows += len(positions)
-                requests += sum(each.requests for each in flying)
-                nbytes += sum(each.nbytes for each in flying)
-                turn += 1
-            took, cpu = time.perf_counter() - started, time.process_time() - cpu
-        return Figure(
-            kind,
-            engine,
-            row_bytes,
-            depth,
-            gap_bytes,
-            layout,
-            rows / took,
-            requests / took,
-            rows * row_bytes / took / 2**20,
-            nbytes / requests / 1024,
-            cpu / rows * 1e6,
-        )
+    def _compare(self, ways: Sequence[_Way]) -> list[Figure]:
+        """The figures of ways that take turns."""
+        self._say(f"{ways[0].kind} reads of rows of {ways[0].row_bytes} bytes, {len(ways)} ways")
+        with contextlib.ExitStack() as stack:
+            courses = []
+            for way in ways:
+                width = way.row_bytes // 2 if way.layout == "planes" else way.row_bytes
+                course = _Course(way, self.file, self._size, self._checksums(width))
+                courses.append(stack.enter_context(contextlib.closing(course)))
+            until = time.perf_counter() + self._seconds * len(ways)
+            while True:
+                for course in courses:
+                    course.step()
+                if time.perf_counter() >= until:
+                    return [course.figure() for course in courses]
 
     def _checksums(self, row_bytes: int) -> npt.NDArray[np.uint32]:
         """Of every row of the file, which repeats one piece."""
@@ -224,26 +249,17 @@ class Bench:
         return np.resize(_native.checksums(content), rows)
 
 
-def costs(figures: Sequence[Figure]) -> list[Cost]:
-    """A line through the random reads of each engine, rows as large as what is read for them."""
-    lines = []
-    for engine in ENGINES:
-        mine = [each for each in figures if (each.kind, each.engine, each.depth) == ("random", engine, DEPTH)]
-        if len(mine) > 1:
-            slope, start = np.polyfit(
-                [each.request_kib for each in mine], [1e6 / each.requests_per_s for each in mine], 1
-            )
-            lines.append(Cost(engine, float(start), float(slope)))
-    return lines
+def has_uring() -> bool:
+    """Whether the kernel gives io_uring."""
+    with contextlib.closing(_native.RowReader()) as reader:
+        return reader.engine == "io_uring"
 
 
 def as_dict(figures: Sequence[Figure], settings: dict[str, Any]) -> dict[str, Any]:
-    """What goes into the JSON file: settings, figures, costs, and a flat summary of this run's ratios."""
-    lines = costs(figures)
+    """What goes into the JSON file: settings, figures, and a flat summary of this run's ratios."""
     return {
         **settings,
         "figures": [asdict(each) for each in figures],
-        "costs": [{**asdict(each), "gap_bytes": each.gap_bytes} for each in lines],
         "summary": summary(figures),
     }
 
@@ -259,9 +275,9 @@ def summary(figures: Sequence[Figure]) -> dict[str, float]:
     for row_bytes in ROW_BYTES:
         of = {"kind": "random", "row_bytes": row_bytes, "depth": DEPTH}
         pairs[f"io_uring_over_pool_{row_bytes}"] = rate(engine="io_uring", **of), rate(engine="pool", **of)
-    for row_bytes in (1536, 4096, 16384):
+    for row_bytes in GAP_ROWS:
         gaps = {"kind": "gaps", "row_bytes": row_bytes}
-        pairs[f"gaps_merged_over_not_{row_bytes}"] = rate(gap_bytes=32768, **gaps), rate(gap_bytes=0, **gaps)
+        pairs[f"gaps_merged_over_not_{row_bytes}"] = rate(gap_bytes=GAP, **gaps), rate(gap_bytes=0, **gaps)
     for row_bytes in PLANE_ROWS:
         both = {"kind": "layout", "row_bytes": row_bytes}
         pairs[f"rows_over_planes_{row_bytes}"] = rate(layout="rows", **both), rate(layout="planes", **both)

@@ -16,7 +16,7 @@ from hillinfer.config import default_cold_dir, parse_size
 from hillinfer.errors import SettingError
 
 if TYPE_CHECKING:
-    from hillinfer.bench.io import Cost, Figure
+    from hillinfer.bench.io import Figure
 
 
 @bench_app.command("io")
@@ -55,8 +55,6 @@ def io_command(
         return
     for table in tables(figures, direct=bench.direct):
         show_table(table)
-    for cost in io.costs(figures):
-        stdout().print(_cost(cost))
     for name, value in result["summary"].items():
         stdout().print(f"{name:30} {value:.2f}")
     stdout().print(f"written: {output}")
@@ -98,10 +96,3 @@ def tables(figures: Sequence[Figure], *, direct: bool) -> list[Table]:
             end_section=following is None or (following.kind, following.row_bytes) != (each.kind, each.row_bytes),
         )
     return [scattered, others]
-
-
-def _cost(cost: Cost) -> str:
-    return (
-        f"{cost.engine}: {cost.request_us:.1f} µs a request and {cost.kib_us:.2f} µs a KiB at the depth in use, "
-        f"so that it pays to read over gaps up to {human_bytes(cost.gap_bytes)}"
-    )

@@ -17,7 +17,7 @@ _PIECE_BYTES = 2 << 20  # of one write
 
 
 class WriteBehind:
-    """Threads that write copies of what they are given, of which at most ``bound`` bytes exist at a time.
+    """Threads that write copies of what they are given: at most ``bound`` bytes unwritten, and as many kept for reuse.
 
     A write that fails is the end: whoever waits or comes later is told of that first failure, once and for all.
     """
@@ -27,6 +27,8 @@ class WriteBehind:
         self._executor = ThreadPoolExecutor(_WRITERS, thread_name_prefix="cold-write")
         self._room = threading.Condition()
         self._failure: BaseException | None = None
+        self._spare: dict[int, list[npt.NDArray[np.uint8]]] = {}  # memory of pieces that are written, by size
+        self._spare_bytes = 0
         self.unwritten = 0
 
     def write(self, file: ColdFile, data: npt.NDArray[np.uint8], offset: int) -> list[Future[None]]:
@@ -41,11 +43,19 @@ class WriteBehind:
         with self._room:
             self._room.wait_for(lambda: self._failure is not None or self.unwritten + len(data) <= self._bound)
             self.check()
-            copy = aligned_buffer(len(data))
+            copy = self._memory(len(data))
             copy[:] = data
             writing = self._executor.submit(self._write, file, copy, offset)
             self.unwritten += len(data)
         return writing
+
+    def _memory(self, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Fresh pages cost as much as the copy, so memory is used again: pieces have few sizes."""
+        spare = self._spare.get(nbytes)
+        if not spare:
+            return aligned_buffer(nbytes)
+        self._spare_bytes -= nbytes
+        return spare.pop()
 
     def check(self) -> None:
         """Raise the failure of an earlier write, if there was one."""
@@ -63,6 +73,11 @@ class WriteBehind:
         finally:
             with self._room:
                 self.unwritten -= len(data)
+                if self._spare_bytes + len(data) > self._bound:  # of sizes that are no longer asked for
+                    self._spare.clear()
+                    self._spare_bytes = 0
+                self._spare.setdefault(len(data), []).append(data)
+                self._spare_bytes += len(data)
                 self._room.notify_all()
 
     def drain(self) -> None:
