@@ -7,6 +7,12 @@
 
 namespace hillinfer {
 
+#ifdef __aarch64__
+using Half = __fp16;  // GCC has no _Float16 in C++ there before its version 13
+#else
+using Half = _Float16;
+#endif
+
 void Query::add(const int8_t* q, int dim, int32_t m, int32_t r, int32_t o) {
     int32_t total = 0, absolute = 0;
     for (int d = 0; d < dim; d++) total += q[d], absolute += std::abs(int(q[d]));
@@ -57,7 +63,7 @@ void pack_keys(const uint16_t* keys, size_t tokens, int heads, int dim, uint8_t*
 
 bool pack_with(KeyFormat format, const float* key, int heads, int dim, const int8_t* exponents, int limit,
                uint8_t* tiles, size_t place) {
-    std::vector<_Float16> halves(key, key + size_t(heads) * dim);  // what the kernel would read
+    std::vector<Half> halves(key, key + size_t(heads) * dim);  // what the kernel would read
     std::vector<int8_t> integers(halves.size());
     for (int h = 0; h < heads; h++) {
         float largest = 0;

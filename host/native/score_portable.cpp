@@ -58,7 +58,7 @@ inline Ints scaled(Ints dot, int32_t m, int shift) {
 
 namespace hillinfer {
 
-const Variant kPortable{"portable", [] { return true; }, score, logits, weigh, accumulate, count_from, range, collect, read_words,
-                       multiply_steps};
+const Variant kPortable{"portable", [] { return true; }, score, logits, weigh, accumulate, count_from, range, collect,
+                        read_words, multiply_steps};
 
 }  // namespace hillinfer

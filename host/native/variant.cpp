@@ -11,6 +11,8 @@ const std::vector<const Variant*>& variants() {
         for (const Variant* candidate : {
 #ifdef HILLINFER_X86
                  &kAvx512, &kAvx2,
+#elif defined(HILLINFER_ARM)
+                 &kDotprod, &kNeon,
 #endif
                  &kPortable})
             if (candidate->supported()) found.push_back(candidate);

@@ -44,7 +44,7 @@ struct Variant {
     size_t (*multiply_steps)(size_t rounds);
 };
 
-extern const Variant kAvx512, kAvx2, kPortable;
+extern const Variant kAvx512, kAvx2, kDotprod, kNeon, kPortable;  // those the processor's family has
 
 const std::vector<const Variant*>& variants();  // those this processor can run, best first
 const Variant& variant();                       // the one in use

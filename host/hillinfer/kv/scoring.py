@@ -6,6 +6,8 @@ multiplied side by side. Which instructions do it is chosen while running; all o
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,7 +31,7 @@ def pack(keys: npt.NDArray[np.int8] | npt.NDArray[np.float16], key_format: str =
     """
     tokens, heads, dim = keys.shape
     tiles = np.zeros((-(-tokens // TILE), tile_bytes(heads, dim, key_format)), np.uint8)
-    bits = keys.view(np.uint16) if key_format == "fp16" else keys
+    bits: npt.NDArray[Any] = keys.view(np.uint16) if key_format == "fp16" else keys
     _native.pack_keys(np.ascontiguousarray(bits), tiles, 0, key_format)
     return tiles
 
