@@ -16,6 +16,7 @@ from hillinfer.calibration.measure import STEPS
 from hillinfer.calibration.rates import Rates, share_of
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.csd.contract import Counters
+from hillinfer.errors import CorruptRecordError
 from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.balancing import Balance, open_balance
 from hillinfer.pipeline.chosen import Spent
@@ -91,13 +92,37 @@ def test_where_all_rows_have_room_they_come_first(tmp_path):
         engine.close()
 
 
-def test_a_tile_comes_back_when_all_its_rows_are_hot(tmp_path):
+@pytest.mark.parametrize(("device", "hot"), [("software", "130%"), ("software", "60%"), ("native", "60%")])
+def test_the_hosts_share_rises_as_well_as_falls(tmp_path, expected, device, hot):
+    """Keys are copied where they lie in memory; else a tile is read per step, and cast anew."""
+
     def change(engine, step):
         engine.balance.split.host = 0.0 if step < 20 else 1.0
 
-    _, engine = _run(tmp_path, balance=1.0, hot_bytes=Budget.parse("130%"), before_step=change)
-    stream = engine._works[(0, 0)].stream
-    assert stream.host_tiles.tiles == list(range(stream.stored // 64))
+    given = {"balance": 1.0, "hot_bytes": Budget.parse(hot), "device": device}
+    outs, engine = _run(tmp_path, before_step=change, **given)
+    assert _same(outs, expected)
+    engine.settled_ledger()
+    for layer in range(2):
+        stream = engine._works[(layer, 0)].stream
+        assert len(stream.host_tiles) == stream._room.host_tiles > 0
+    engine.close()
+
+
+def test_a_tile_that_cannot_be_read_stays_the_devices(tmp_path, expected):
+    def change(engine, step):
+        engine.balance.split.host = 0.0 if step < 20 else 1.0
+        if step == 20:
+            for layer in range(2):
+                stream = engine._works[(layer, 0)].stream
+                stream.fetch = lambda *_: Unreadable()
+
+    class Unreadable:
+        def wait(self):
+            raise CorruptRecordError("a tile")
+
+    outs, engine = _run(tmp_path, before_step=change, balance=1.0, device="native")
+    assert _same(outs, expected)
     engine.close()
 
 
@@ -113,7 +138,7 @@ def _simulate(balance, rates, *, tokens=8192, hot=0.08, cold=0.02, steps=40, jit
         balance.scored(host, host / rates.f_c * slower[0])
         hot_rows, cold_rows = int(hot * tokens), int(cold * tokens)
         times = hot_rows / rates.b_c * slower[1], cold_rows / rates.b_s * slower[2], cold_rows / rates.b_c
-        balance.spent(hot_rows, cold_rows, Spent(*times, waited=True))
+        balance.spent(cold_rows, Spent(*times, waited=True, near=hot_rows))
         counters.scanned_tokens += tokens - host
         counters.seconds += (tokens - host) / rates.f_s * slower[3]
         balance.stepped(counters)
@@ -181,6 +206,6 @@ def test_rows_that_were_there_before_anybody_looked_do_not_slow_the_drive_down()
     balance = Balance(Split(0.5), Rates(1, 1, 1, 1), row_bytes=1)
     for step in range(20):
         balance.scored(100, 1.0)
-        balance.spent(10, 10, Spent(0.1, 0.1 if step < 5 else 3.0, 0.0, waited=step < 5))
+        balance.spent(10, Spent(0.1, 0.1 if step < 5 else 3.0, 0.0, waited=step < 5, near=10))
         balance.stepped(Counters())
     assert balance.rates().b_s == pytest.approx(100)

@@ -30,7 +30,7 @@ def _keys(tiles, rng):
 
 
 def _warmest(tiles, fill, capacity):
-    ranked = sorted(tiles, key=lambda tile: (fill[tile], tile))
+    ranked = sorted(tiles, key=lambda tile: (fill[tile] > 32, tile))
     return sorted(ranked[max(0, len(ranked) - capacity) :])
 
 
@@ -40,7 +40,7 @@ def test_host_tiles_are_the_warmest_and_keep_their_keys(operations, capacity, se
     rng = np.random.default_rng(seed)
     tiles, made, held, following = HostTiles(GEOMETRY, MOST), {}, [], 0
     for what, number in operations:
-        fill = rng.integers(0, 3, following + 6).astype(np.int16)
+        fill = rng.integers(0, 65, following + 6).astype(np.int16)
         if what == "add":
             keys = _keys(number, rng)
             for i in range(number):
@@ -54,8 +54,10 @@ def test_host_tiles_are_the_warmest_and_keep_their_keys(operations, capacity, se
         elif number < following and number not in held and len(held) < capacity:
             keys = _keys(1, rng)
             made[number] = pack(keys.integers)[0], keys.exponents[0]
-            tiles.take_back(number, keys)
+            tiles.take_over(number, pack(keys.integers), keys.exponents)
             held = sorted([*held, number])
+        if seed % 2:
+            tiles.tidy()
         assert tiles.tiles == held
         assert tiles.nbytes == len(held) * TILE * GEOMETRY.score_key_bytes
         seen = [(first + i, keys[i], exponents[i]) for first, keys, exponents in tiles.runs() for i in range(len(keys))]
@@ -74,6 +76,17 @@ def test_a_long_context_touches_no_more_memory_than_it_holds():
         assert len(tiles.runs()) <= 2
     assert tiles.tiles == list(range(990, 1000))
     assert np.count_nonzero(tiles._keys.any(1)) <= 10 + 10 // 4 + 4 + 1
+
+
+def test_tiles_that_were_taken_over_are_put_in_order():
+    rng = np.random.default_rng(0)
+    tiles, keys = HostTiles(GEOMETRY, 100), _keys(1, rng)
+    for tile in range(50, 0, -1):
+        tiles.take_over(tile, pack(keys.integers), keys.exponents)
+    assert len(tiles.runs()) == 50
+    tiles.tidy()
+    assert len(tiles.runs()) == 1
+    assert tiles.changes == 51
 
 
 def test_a_small_change_of_the_split_moves_no_tile():

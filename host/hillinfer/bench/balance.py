@@ -27,6 +27,7 @@ from hillinfer.policies import HillInfer
 
 _CHUNK = 2048
 _SHARES = (0.95, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25, 0.15, 0.05)
+_SECONDS = 2.5  # for each figure of the calibration
 _WARM = 6  # steps at a new split before it is measured
 
 
@@ -39,6 +40,19 @@ class Point:
     cpu: float
     csd: float
     step: float
+
+
+@dataclass
+class Steps:
+    """Seconds of every step, and of its two paths."""
+
+    step: list[float]
+    cpu: list[float]
+    csd: list[float]
+
+    def medians(self) -> dict[str, float]:
+        """Of each."""
+        return {name: statistics.median(seconds) for name, seconds in vars(self).items()}
 
 
 class Decoding:
@@ -74,9 +88,9 @@ class Decoding:
         assert balance is not None
         return balance
 
-    def steps(self, count: int) -> list[float]:
-        """Decode so many tokens; seconds of each."""
-        geometry, taken = self._geometry, []
+    def steps(self, count: int) -> Steps:
+        """Decode so many tokens."""
+        geometry, taken = self._geometry, Steps([], [], [])
         for _ in range(count):
             keys, values = (self._random((geometry.kv_heads, 1, geometry.head_dim)) for _ in range(2))
             start = time.perf_counter()
@@ -84,7 +98,10 @@ class Decoding:
                 self._queries[layer] = 0.95 * self._queries[layer] + 0.3 * self._random(self._queries[layer].shape)
                 query = self._queries[layer].reshape(-1, 1, geometry.head_dim)
                 self.engine.decode(layer, 0, query, keys, values, geometry.head_dim**-0.5)
-            taken.append(time.perf_counter() - start)
+            taken.step.append(time.perf_counter() - start)
+            self.balance.stepped(self.engine.csd.counters)
+            taken.cpu.append(self.balance.last.cpu)
+            taken.csd.append(self.balance.last.csd)
         return taken
 
     def __enter__(self) -> Decoding:
@@ -108,7 +125,8 @@ def compare(
 ) -> dict[str, Any]:
     """Sweep, formula and a run that follows it; the contents of the JSON file."""
     on_progress("calibrating")
-    measured = measure(store, replace(geometry, layers=1), torch.device("cpu"), alpha=alpha, tokens=min(tokens, 8192))
+    cpu, longest = torch.device("cpu"), min(tokens, 8192)
+    measured = measure(store, replace(geometry, layers=1), cpu, alpha=alpha, tokens=longest, seconds=_SECONDS)
     points, load = [], Load(0, 0, 0)
     with Decoding(replace(store, balance=beta_of(_SHARES[0])), geometry, alpha, tokens) as decoding:
         for share in _SHARES:
@@ -117,22 +135,21 @@ def compare(
             points.append(point)
     on_progress("following the formula")
     formula = balanced_share(measured.rates, load, two_hop=True)
-    with Decoding(replace(store, balance=beta_of(formula)), geometry, alpha, tokens) as decoding:
+    with Decoding(replace(store, balance=beta_of(min(formula, _SHARES[0]))), geometry, alpha, tokens) as decoding:
         decoding.balance.follow(measured.rates)
-        taken = decoding.steps(_WARM + steps)[_WARM:]
-        followed, times = decoding.balance.host_share or 0.0, decoding.balance.times
-    return _result(measured, points, formula, followed, times, statistics.median(taken))
+        decoding.steps(2 * _WARM)
+        taken = decoding.steps(2 * steps).medians()
+        followed = decoding.balance.host_share or 0.0
+    return _result(measured, points, formula, Point(formula, followed, **taken))
 
 
 def _point(decoding: Decoding, share: float, steps: int) -> tuple[Point, Load]:
-    decoding.balance.split.host = share
-    decoding.steps(_WARM)
-    decoding.balance.restart()
-    taken = decoding.steps(steps)
-    decoding.balance.stepped(decoding.engine.csd.counters)
     balance = decoding.balance
-    point = Point(share, balance.host_share or 0.0, balance.times.cpu, balance.times.csd, statistics.median(taken))
-    return point, balance.load
+    balance.split.host = share
+    decoding.steps(_WARM)
+    balance.restart()
+    taken = decoding.steps(steps).medians()
+    return Point(share, balance.host_share or 0.0, **taken), balance.load
 
 
 def crossing(points: list[Point]) -> float | None:
@@ -145,12 +162,12 @@ def crossing(points: list[Point]) -> float | None:
     return float(np.clip((csd[1] - cpu[1]) / slope, 0.0, 1.0)) if slope > 0 else None
 
 
-def _result(
-    measured: Measured, points: list[Point], formula: float, followed: float, times: Times, step: float
-) -> dict[str, Any]:
+def _result(measured: Measured, points: list[Point], formula: float, followed: Point) -> dict[str, Any]:
     best = crossing(points)
     quickest = min(points, key=lambda point: point.step)
-    beta, best_beta = beta_of(formula), None if best is None else beta_of(best)
+    beta, best_beta, followed_beta = (
+        None if share is None or share == 1 else beta_of(share) for share in (formula, best, followed.share)
+    )
     return {
         "figures": {name: figure.model_dump() for name, figure in measured.figures.items()},
         "busy": measured.busy(),
@@ -158,14 +175,19 @@ def _result(
         "formula_share": formula,
         "best_share": best,
         "quickest_share": quickest.share,
-        "followed_share": followed,
-        "step_quickest": quickest.step,
-        "step_followed": step,
+        "followed": asdict(followed),
         "summary": {
-            "balance_error": times.error,
+            "balance_error": Times(followed.cpu, followed.csd).error,
             "beta_formula": beta,
             "beta_best": best_beta,
-            "beta_off": None if not best_beta else abs(beta / best_beta - 1),
-            "step_over_quickest": step / quickest.step,
+            "beta_followed": followed_beta,
+            "beta_off": _off(followed_beta, best_beta),
+            "beta_off_before": _off(beta, best_beta),
+            "step_over_quickest": followed.step / quickest.step,
         },
     }
+
+
+def _off(beta: float | None, best: float | None) -> float | None:
+    """By what share β is off the best one; None where one of them is not there, or infinite."""
+    return abs(beta / best - 1) if beta is not None and best else None

@@ -22,11 +22,11 @@ def balance_command(
     shape: Annotated[
         str, typer.Option(help="KV heads x queries per head x head dimension.", metavar="HxGxD")
     ] = "8x4x128",
-    layers: Annotated[int, typer.Option(help="Layers with keys of their own.")] = 4,
+    layers: Annotated[int, typer.Option(help="Layers with keys of their own.")] = 1,
     dtype: Annotated[Dtype, typer.Option(help="Number format of the KV cache.")] = Dtype.float16,
-    tokens: Annotated[int, typer.Option(help="Context length.")] = 16384,
+    tokens: Annotated[int, typer.Option(help="Context length.")] = 65536,
     steps: Annotated[int, typer.Option(help="Decoded tokens measured at every split.")] = 16,
-    alpha: Annotated[float, typer.Option(help="Share of the tokens attended per step.")] = 0.1,
+    alpha: Annotated[float, typer.Option(help="Share of the tokens attended per step.")] = 0.005,
     hot_bytes: Annotated[str, typer.Option(help="As in generate; it bounds what the host can score.")] = "90%",
     device: Annotated[str, typer.Option(help="Who scores the cold pool, as in generate.")] = "software",
     device_keys: Annotated[DeviceKeys, typer.Option(help="Where a card's keys lie, as in generate.")] = DeviceKeys.auto,
@@ -74,7 +74,7 @@ def _table(result: dict[str, Any]) -> Table:
         ),
         caption=f"both paths are equally long where the host scores {percent(result['best_share'])}; by formula and "
         f"calibration that is {percent(result['formula_share'])}; followed while running: "
-        f"{percent(result['followed_share'])}",
+        f"{percent(result['followed']['share'])}",
     )
     for heading in ("the host scores", "host's path", "device's path", "step"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -60,10 +60,16 @@ class Flow:
 
 
 class Flows:
-    """The four kinds of work of a step: scoring by the host and by the device, rows attended from DRAM, rows read."""
+    """The work of a step: scoring by host and device, attending rows of DRAM, reading cold rows, attending those."""
 
     def __init__(self) -> None:
-        self.host, self.device, self.attended, self.read = Flow(), Flow(), Flow(), Flow()
+        self.host, self.device, self.attended, self.read, self.attended_cold = (Flow() for _ in range(5))
+
+    @property
+    def times(self) -> Times:
+        """Seconds of the two paths."""
+        device = self.device.seconds + self.read.seconds + self.attended_cold.seconds
+        return Times(self.host.seconds + self.attended.seconds, device)
 
     def blend(self, step: Flows) -> None:
         for name, flow in vars(self).items():
@@ -80,8 +86,8 @@ class Balance:
         self.split, self._rates, self._row_bytes = split, rates, row_bytes
         self._step, self._average, self._steps = Flows(), Flows(), 0
         self._scanned = (0, 0.0)
-        self._cold_attended = Flow()
-        self._average_cold = Flow()
+        self.last = Times(0.0, 0.0)
+        """Seconds of the last step's two paths."""
 
     def follow(self, rates: Rates) -> None:
         """From now on the split leans to where both paths end together; these rates hold until steps are measured."""
@@ -93,19 +99,19 @@ class Balance:
         """The host scored tokens."""
         self._step.host.add(tokens * self._row_bytes, seconds)
 
-    def spent(self, hot: int, cold: int, spent: Spent) -> None:
-        """So many rows of DRAM, and so many that were cold, were attended in that time.
+    def spent(self, cold: int, spent: Spent) -> None:
+        """Rows were attended, ``cold`` of them out of the cold pool, in that time.
 
         Where nobody waited for the cold ones, they were there before anybody looked: then the time is what the rate
         so far makes it, if that is less.
         """
-        self._step.attended.add(hot * self._row_bytes, spent.attending)
+        self._step.attended.add(spent.near * self._row_bytes, spent.attending)
         if cold:
             nbytes, reading = cold * self._row_bytes, spent.reading
             if not spent.waited:
                 reading = min(reading, nbytes / self._average.read.rate(nbytes / reading))
             self._step.read.add(nbytes, reading)
-            self._cold_attended.add(nbytes, spent.attending_cold)
+            self._step.attended_cold.add(nbytes, spent.attending_cold)
 
     def restart(self) -> None:
         """Forget the averages: the next step is the first."""
@@ -117,15 +123,13 @@ class Balance:
         self._scanned = counters.scanned_tokens, counters.seconds
         step, self._step = self._step, Flows()
         if not step.host.nbytes:  # nothing was decoded: a prompt, or all is attended
-            self._cold_attended = Flow()
             return
         step.device.add(tokens * self._row_bytes, seconds)
         if self._steps == 0:
-            self._average, self._average_cold = step, self._cold_attended
+            self._average = step
         else:
             self._average.blend(step)
-            self._average_cold.blend(self._cold_attended)
-        self._cold_attended = Flow()
+        self.last = step.times
         self._steps += 1
         if self._rates is not None and self._steps >= _WARM:
             self.split.lean(self.formula_share())
@@ -140,11 +144,7 @@ class Balance:
     @property
     def times(self) -> Times:
         """Seconds of a step's two paths, running averages."""
-        average = self._average
-        return Times(
-            average.host.seconds + average.attended.seconds,
-            average.device.seconds + average.read.seconds + self._average_cold.seconds,
-        )
+        return self._average.times
 
     @property
     def error(self) -> float | None:

@@ -25,12 +25,14 @@ class Spent(NamedTuple):
     """Seconds: attending what was in memory; from when cold rows were asked for until they were there; attending them.
 
     waited   whether anybody waited for the cold rows; if not, they were there earlier than that
+    near     rows that were in memory
     """
 
     attending: float = 0.0
     reading: float = 0.0
     attending_cold: float = 0.0
     waited: bool = False
+    near: int = 0
 
 
 class Chosen(ABC):
@@ -139,7 +141,7 @@ class ChosenSets(Chosen):
             add(cold_rows, cold, located.cold_ranks)
             result = attention.finish()
         reading, rest = arrived - located.started, time.perf_counter() - arrived
-        self.spent = Spent(attended - start, reading, rest, arrived - waiting > _MOMENT)
+        self.spent = Spent(attended - start, reading, rest, arrived - waiting > _MOMENT, count - len(cold))
         return result
 
 

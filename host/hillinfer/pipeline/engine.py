@@ -227,7 +227,7 @@ class TieredEngine(Engine):
         out, lse = chosen.attend(stream, grouped, own, scaling, self.trace, self._behind.catch_up)
         cold = chosen.cold_rows
         if self.balance is not None:
-            self.balance.spent(chosen.hot_rows, cold, chosen.spent)
+            self.balance.spent(cold, chosen.spent)
         self.ledger.step(hot=chosen.hot_rows, cold=cold, cold_bytes=cold * self.geometry.row_bytes)
         with self.trace.span("store"):
             stream.append(own, None if arrived is None else arrived.row)

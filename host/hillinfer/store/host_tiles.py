@@ -6,12 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from hillinfer.kv.geometry import Geometry
+from hillinfer.kv.geometry import TILE, Geometry
 from hillinfer.kv.keys import ScoringKeys
 from hillinfer.kv.scoring import Tiles, pack, tile_bytes
 from hillinfer.store.reserve import reserve
 
 _SLACK = 4  # tiles of memory beyond those held, so that not every change closes the gaps
+_PLACES = 4  # in which consecutive tiles may lie apart
 
 
 class HostTiles:
@@ -48,12 +49,11 @@ class HostTiles:
     def add(self, first_tile: int, keys: ScoringKeys, fill: npt.NDArray[np.int16], capacity: int) -> None:
         """Take over new whole tiles, behind all those held; at most ``capacity`` stay in all.
 
-        fill   int16 [tiles]: tokens of each tile that are in the hot pool. Who has fewest leaves first, the oldest of
-               equals.
+        fill   as for ``by_claim``
         """
         count = len(keys.exponents)
         held = [*self.tiles, *range(first_tile, first_tile + count)]
-        leaving = set(_coldest(held, fill, len(held) - capacity))
+        leaving = set(_leaving(held, fill, len(held) - capacity))
         self.drop([tile for tile in self.tiles if tile in leaving])
         staying = [i for i in range(count) if first_tile + i not in leaving]
         if not staying:
@@ -69,17 +69,17 @@ class HostTiles:
             self._end += 1
 
     def shrink(self, fill: npt.NDArray[np.int16], capacity: int) -> None:
-        """Leave the coldest tiles to the storage device until at most ``capacity`` are held."""
-        self.drop(_coldest(self.tiles, fill, len(self.tiles) - capacity))
+        """Leave tiles to the storage device until at most ``capacity`` are held."""
+        self.drop(_leaving(self.tiles, fill, len(self.tiles) - capacity))
 
-    def take_back(self, tile: int, keys: ScoringKeys) -> None:
-        """Score a tile again that is not held: the keys of its 64 tokens, cast anew."""
+    def take_over(self, tile: int, keys: Tiles, exponents: npt.NDArray[np.int8]) -> None:
+        """Score a tile of the storage device's: its keys [1, tile_bytes] and their exponents int8 [1, H]."""
         place = int(np.searchsorted(np.array(self.tiles, np.int64), tile))
         assert self.tiles[place : place + 1] != [tile]
         self._make_room(1)
         self._change()
-        self._keys[self._end] = pack(keys.integers)[0]
-        self._exponents[self._end] = keys.exponents[0]
+        self._keys[self._end] = keys[0]
+        self._exponents[self._end] = exponents[0]
         self.tiles.insert(place, tile)
         self._slots.insert(place, self._end)
         self._end += 1
@@ -112,19 +112,40 @@ class HostTiles:
     def _neighbours(self, i: int) -> bool:
         return self.tiles[i] == self.tiles[i - 1] + 1 and self._slots[i] == self._slots[i - 1] + 1
 
+    def tidy(self) -> None:
+        """Put keys in order where consecutive tiles lie apart in too many places."""
+        if len(self.runs()) <= _PLACES:
+            return
+        apart = sum(
+            self.tiles[i] == self.tiles[i - 1] + 1 and not self._neighbours(i) for i in range(1, len(self.tiles))
+        )
+        if apart > _PLACES:
+            self._put_in_order()
+
+    def _put_in_order(self) -> None:
+        held = len(self.tiles)
+        self._keys[:held] = self._keys[self._slots]
+        self._exponents[:held] = self._exponents[self._slots]
+        self._slots, self._end = list(range(held)), held
+        self._change()
+
     def _make_room(self, count: int) -> None:
         """Close the gaps where ``count`` more tiles would leave too many of them."""
         held = len(self.tiles)
         if self._end + count > held + count + (held + count) // 4 + _SLACK:
-            self._keys[:held] = self._keys[self._slots]
-            self._exponents[:held] = self._exponents[self._slots]
-            self._slots, self._end = list(range(held)), held
-            self._change()
+            self._put_in_order()
         assert self._end + count <= len(self._keys), "more tiles than memory was reserved for"
 
 
-def _coldest(tiles: list[int], fill: npt.NDArray[np.int16], count: int) -> list[int]:
-    """The ``count`` of ascending tiles with the fewest hot tokens, the oldest of equals."""
-    if count <= 0:
-        return []
-    return sorted(tiles, key=lambda tile: int(fill[tile]))[:count]
+def by_claim(tiles: list[int], fill: npt.NDArray[np.int16]) -> list[int]:
+    """Tiles in the order in which the host gives them up: those that are mostly cold before others, then the oldest.
+
+    Beyond that it makes no difference how warm they are: neighbours are scored in one go, on either side.
+
+    fill   int16 [tiles of the stream]: tokens of each that are in the hot pool
+    """
+    return sorted(tiles, key=lambda tile: (fill[tile] > TILE // 2, tile))
+
+
+def _leaving(tiles: list[int], fill: npt.NDArray[np.int16], count: int) -> list[int]:
+    return by_claim(tiles, fill)[:count] if count > 0 else []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_LEAST = 1 / 32
+_LEAST = 1 / 8
+"""Of the smaller side's tokens, as good as: less is not worth moving a tile for."""
 
 
 @dataclass
@@ -19,7 +20,8 @@ class Split:
     def lean(self, host: float) -> None:
         """Take over a wanted share, unless it is so near the present one that tiles would only go to and fro.
 
-        A difference that counts: 1/32 of all tokens. The ends, nothing and everything, are always taken over.
+        Half and half, a difference counts from 1/32 of all tokens on, and from less where one side has few. The ends,
+        nothing and everything, are always taken over.
         """
-        if self.host is None or abs(host - self.host) > _LEAST or host in (0.0, 1.0):
+        if self.host is None or abs(host - self.host) > _LEAST * host * (1 - host) or host in (0.0, 1.0):
             self.host = host

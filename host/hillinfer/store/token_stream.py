@@ -11,13 +11,14 @@ import numpy.typing as npt
 import torch
 
 from hillinfer.csd.contract import Device, KeyRun, ReadTicket, Run, Stream
+from hillinfer.errors import ColdPoolError
 from hillinfer.kv.geometry import TILE, Geometry
 from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.row_attention import ELEMENTS
-from hillinfer.kv.scoring import Tiles
+from hillinfer.kv.scoring import Tiles, pack
 from hillinfer.store.capacity import Capacity, Room
 from hillinfer.store.device_tier import DeviceTier
-from hillinfer.store.host_tiles import HostTiles
+from hillinfer.store.host_tiles import HostTiles, by_claim
 from hillinfer.store.hot_pool import HotPool
 from hillinfer.store.ledger import Ledger
 from hillinfer.store.placement import Placement
@@ -26,6 +27,7 @@ from hillinfer.store.staging import Staged, StagedRead
 
 Positions = npt.NDArray[np.int64]
 
+_TAKEN = 16  # tiles that the host takes over at most per step, where that is a copy in memory
 _MOVES = 50  # a step moves at most 1/50 of the pool: a change of topic must not flood the disk that also serves reads
 _PIECE_BYTES = 4 << 20  # of rows brought together for exact attention at a time
 
@@ -127,6 +129,8 @@ class TokenStream:
         self._context = 0  # tokens of the stream, with those just coming in
         self._counted = (0, 0, 0)
         self._staged: Staged | None = None
+        self._coming: tuple[int, Fetch] | None = None  # a tile that the host takes over, its rows on their way
+        self._may_read = True  # for that
         self.no_rows = torch.empty(0, geometry.row_stride, dtype=geometry.dtype)
         self._keys: list[KeyRun] | None = None
         self._keys_of = (-1, -1)  # tokens stored, and changes of the host's tiles, when ``_keys`` was made
@@ -366,24 +370,49 @@ class TokenStream:
         self._account()
 
     def _share_tiles(self) -> None:
-        """Leave tiles to the storage device, or take one back whose keys are all at hand, as the split has it."""
+        """Leave tiles to the storage device, or take some over, as the split has it."""
         fill, tiles = self.hot_pool.tile_fill, self.host_tiles
         if self._capacity.split.host is None:
             tiles.drop([tile for tile in tiles.tiles if fill[tile] <= TILE // 2])
             return
         wanted = self._room.host_tiles
         tiles.shrink(fill, wanted)
-        if self._key_format is not None and len(tiles) < wanted and len(self._whole_tiles()):
-            self._make_room(0, self._capacity.room(self._context, self.id.layer, len(tiles) + 1))
-            for tile in self._whole_tiles()[-1:]:  # still, with so many rows fewer
-                slots = self.hot_pool.slot_of[tile * TILE : (tile + 1) * TILE].astype(np.int64)
-                keys, _ = self.geometry.unpack_rows(self.hot_pool.rows[torch.from_numpy(slots)])
-                tiles.take_back(int(tile), cast_keys(keys, self._key_format))
+        if self._coming is not None:
+            (tile, fetch), self._coming = self._coming, None
+            if tile not in tiles.tiles and len(tiles) < wanted:
+                self._take_read(tile, fetch)
+        if len(tiles) < wanted:
+            self._take_more(wanted - len(tiles))
+        else:
+            tiles.tidy()
 
-    def _whole_tiles(self) -> Positions:
-        """Tiles the device scores though all their rows are in the hot pool."""
-        whole = np.flatnonzero(self.hot_pool.tile_fill == TILE)
-        return np.setdiff1d(whole, self.host_tiles.tiles, assume_unique=True)
+    def _take_more(self, count: int) -> None:
+        """Take over tiles: at once those whose keys are in memory; of others the rows are read, for the next step."""
+        others = np.setdiff1d(np.arange(self.stored // TILE), self.host_tiles.tiles, assume_unique=True)
+        tiles = by_claim(others.tolist(), self.hot_pool.tile_fill)[::-1][: min(count, _TAKEN)]
+        if not tiles:
+            return
+        held = self._csd.in_memory(self.id, [Run(tile * TILE, TILE) for tile in tiles])
+        if held is not None:
+            self._make_room_for_tiles(len(tiles))
+            for first, _, keys, exponents in held:
+                self.host_tiles.take_over(first // TILE, keys, exponents)
+        elif self._may_read:
+            self._coming = tiles[0], self.fetch(np.arange(tiles[0] * TILE, (tiles[0] + 1) * TILE))
+
+    def _take_read(self, tile: int, fetch: Fetch) -> None:
+        try:
+            rows = fetch.wait()
+        except ColdPoolError:  # rows that no step may ever ask for: the device goes on scoring them
+            self._may_read = False
+            return
+        assert self._key_format is not None, "keys that are never scored have no tiles"
+        self._make_room_for_tiles(1)
+        keys = cast_keys(self.geometry.unpack_rows(rows)[0], self._key_format)
+        self.host_tiles.take_over(tile, pack(keys.integers), keys.exponents)
+
+    def _make_room_for_tiles(self, count: int) -> None:
+        self._make_room(0, self._capacity.room(self._context, self.id.layer, len(self.host_tiles) + count))
 
     def _join(self, cold: Positions, located: Selection, free: int) -> npt.NDArray[np.bool_]:
         """While there is room for residents, the most frequent of the tokens just read join; which ones did."""
