@@ -82,7 +82,7 @@ def table_of(title: str, caption: str, *headings: str, words: int = 1) -> Table:
 def show_table(table: Table) -> None:
     """A table on stdout, wide enough for its figures."""
     console = stdout()
-    console.width = max(console.width, 120)  # cut at 80 columns the figures are of no use
+    console.width = max(console.width, 150)  # cut at 80 columns the figures are of no use
     console.print(table)
 
 
