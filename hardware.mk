@@ -53,7 +53,7 @@ csim: setup $(native)  ## the kernel's C++ as a native library, and its tests
 
 $(native): $(kernel_sources) $(wildcard hls/CMakeLists.txt hls/native.cpp hls/compat/*.h) | setup
 	@$(in_venv) cmake -S hls -B build/native -DCMAKE_BUILD_TYPE=Release
-	@$(in_venv) cmake --build build/native --target qk_score
+	@$(in_venv) MAKEFLAGS=--no-print-directory cmake --build build/native --target qk_score
 	@touch $@
 
 rtl: setup $(open_rtl)  ## the kernel's SystemVerilog, by the open flow, in build/rtl

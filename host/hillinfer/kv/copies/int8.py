@@ -23,7 +23,8 @@ class Int8Copy(ScoringCopy):
         half = key.to(torch.float16).float().cpu().numpy()
         if not np.isfinite(half).all() or (exponents_for(np.abs(half).max(-1), LIMITS["int8"]) < exponents).any():
             return None
-        return np.rint(np.ldexp(half, exponents[:, None])).clip(-127, 127).astype(np.int8)
+        whole: npt.NDArray[np.int8] = np.rint(np.ldexp(half, exponents[:, None])).clip(-127, 127).astype(np.int8)
+        return whole
 
     def query(self, query: Query) -> tuple[Query, None]:
         return query, None

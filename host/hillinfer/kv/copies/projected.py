@@ -63,7 +63,8 @@ class ProjectedCopy(ScoringCopy):
 
     @property
     def nbytes(self) -> int:
-        return self._mean.nbytes + self._axes.nbytes + self._inverse.nbytes
+        total: int = self._mean.nbytes + self._axes.nbytes + self._inverse.nbytes
+        return total
 
 
 class Projected(CopyKind):
