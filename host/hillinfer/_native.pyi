@@ -101,6 +101,7 @@ class Step:
         newest: npt.NDArray[np.uint8],
         own: npt.NDArray[np.uint8],
         element: str,
+        threads: ThreadPool | None = None,
     ) -> None: ...
     @property
     def positions(self) -> npt.NDArray[np.int64]: ...

@@ -129,6 +129,7 @@ class StoreSettings:
                    goes by this machine's calibration, where there is one, and by what is measured while running.
     lookahead      layers ahead of the one at work for which cold rows start to be read, by a foretold query: 0 or 1.
                    What is selected, and so the output, is the same. For policies that select by scores.
+    threads        of the CPU, that share a layer's scoring and attention; the caller's is one of them.
     trace          record what ran when (``HillInferCache.trace``); costs a little time per step.
     """
 
@@ -143,6 +144,7 @@ class StoreSettings:
     placement: str = "history"
     balance: str | float = "auto"
     lookahead: int = 0
+    threads: int = 1
     trace: bool = False
 
     def __post_init__(self) -> None:
@@ -150,6 +152,8 @@ class StoreSettings:
         if self.xclbin is not None and not any(name.card for name in names):
             raise SettingError(f"an xclbin is for a card, and {self.device} is none: use xrt:0, or leave xclbin out")
         parse_balance(self.balance)
+        if self.threads < 1:
+            raise SettingError(f"threads is {self.threads}: a step takes at least 1")
         if self.lookahead not in (0, 1):
             raise SettingError(f"lookahead is {self.lookahead}: 1 reads ahead for the next layer, 0 does not")
         choices = {"device_keys": DEVICE_KEYS, "device_split": DEVICE_SPLITS, "on_device_error": ON_DEVICE_ERROR}

@@ -77,11 +77,11 @@ void logits_of(const RowShape& shape, int head, const float* query, const char* 
 
 template <Element E, int G>
 void accumulate_of(const RowShape& shape, int head, const float* weights, const char* const* rows, size_t n, float* sums,
-                   size_t stride) {
+                   size_t stride, int first, int last) {
     const size_t offset = (size_t(shape.heads) + head) * shape.head_dim * size_of(E);
-    const int whole = shape.head_dim / kLanes * kLanes;
+    const int whole = last / kLanes * kLanes;
     constexpr int kWide = 4;  // registers per query at a time
-    for (int begin = 0; begin < whole; begin += kWide * kLanes) {
+    for (int begin = first; begin < whole; begin += kWide * kLanes) {
         const int wide = std::min(kWide, (whole - begin) / kLanes);
         Floats acc[G][kWide] = {};
         auto run = [&](auto width) {
@@ -108,7 +108,7 @@ void accumulate_of(const RowShape& shape, int head, const float* weights, const 
                     sums[g * shape.head_dim + begin + w * kLanes + lane] += acc[g][w][lane];
     }
     for (size_t i = 0; i < n; i++)
-        for (int d = whole; d < shape.head_dim; d++) {
+        for (int d = whole; d < last; d++) {
             const float v = load_one<E>(rows[i] + offset + d * size_of(E));
             for (int g = 0; g < G; g++) sums[g * shape.head_dim + d] += v * weights[g * stride + i];
         }
@@ -132,18 +132,19 @@ void by_element(const RowShape& shape, Call call) {
     else by_group(std::integral_constant<Element, Element::float16>());
 }
 
-void logits(const RowShape& shape, int head, const float* query, const char* const* rows, size_t n, float* out) {
+void logits(const RowShape& shape, int head, const float* query, const char* const* rows, size_t n, float* out,
+            size_t stride) {
     by_element(shape, [&](auto element, auto group, int g) {
         logits_of<decltype(element)::value, decltype(group)::value>(
-            shape, head, query + size_t(g) * shape.head_dim, rows, n, out + g * n, n);
+            shape, head, query + size_t(g) * shape.head_dim, rows, n, out + g * stride, stride);
     });
 }
 
 void accumulate(const RowShape& shape, int head, const float* weights, const char* const* rows, size_t n,
-                float* sums) {
+                float* sums, int first, int last) {
     by_element(shape, [&](auto element, auto group, int g) {
         accumulate_of<decltype(element)::value, decltype(group)::value>(
-            shape, head, weights + g * n, rows, n, sums + size_t(g) * shape.head_dim, n);
+            shape, head, weights + g * n, rows, n, sums + size_t(g) * shape.head_dim, n, first, last);
     });
 }
 

@@ -1,6 +1,7 @@
 // Attention of one new token to selected rows where they lie.
 #pragma once
 
+#include "pool.h"
 #include "variant.h"
 
 namespace hillinfer {
@@ -9,8 +10,8 @@ namespace hillinfer {
 // sums are made in order of rank when all are there, so that not one bit of the output depends on where rows were.
 class Attention {
   public:
-    // query [heads·group][head_dim], already scaled; `count` rows will be added
-    Attention(const RowShape& shape, std::vector<float> query, size_t count);
+    // query [heads·group][head_dim], already scaled; `count` rows will be added. pool: threads that share long work
+    Attention(const RowShape& shape, std::vector<float> query, size_t count, ThreadPool* pool = nullptr);
 
     // rows[i] has ranks[i] (null: i); it must stay there until `finish`. A row that only some heads attend to is added
     // once for each of them (only_head; −1: all).
@@ -24,6 +25,10 @@ class Attention {
     const size_t count;
 
   private:
+    void logits(const char* const* rows, size_t n, int first_head, int last_head, float* logits, size_t stride);
+    ThreadPool* pool(size_t rows) const;
+
+    ThreadPool* pool_;
     std::vector<float> query_;
     std::vector<const char*> rows_;   // [count]
     std::vector<float> logits_;       // [heads·group][count]; −∞: not attended

@@ -201,7 +201,7 @@ using RunArguments = std::tuple<int64_t, int64_t, In<uint8_t, 2>, In<int8_t, 2>>
 // Arrays are those of a stream: kept alive by the caller until `finish`.
 static Step* make_step(In<float, 3> query, float scaling, const Query& asked, std::vector<RunArguments> arguments,
                        size_t length, size_t count, In<int32_t, 1> slot_of, In<uint8_t, 2> pool,
-                       In<uint8_t, 2> newest, In<uint8_t, 2> own, const std::string& element) {
+                       In<uint8_t, 2> newest, In<uint8_t, 2> own, const std::string& element, ThreadPool* threads) {
     const RowShape shape = make_shape(query, element, own.shape(1));
     const size_t stored = slot_of.shape(0);
     check(own.shape(0) == 1, "own is one row");
@@ -224,7 +224,8 @@ static Step* make_step(In<float, 3> query, float scaling, const Query& asked, st
                         reinterpret_cast<const char*>(newest.data())};
     std::vector<float> product = scaled(query, scaling);
     nb::gil_scoped_release released;
-    return new Step(shape, std::move(product), asked, keys, places, count, reinterpret_cast<const char*>(own.data()));
+    return new Step(shape, std::move(product), asked, keys, places, count, reinterpret_cast<const char*>(own.data()),
+                    threads);
 }
 
 static nb::tuple finish_step(Step& step, std::optional<In<uint8_t, 2>> cold_rows) {
@@ -374,7 +375,7 @@ NB_MODULE(_native, m) {
           "q8 int8 [H, G, d] and m, r, o int32 [H, G] of a query float32 [H, G, d]; see hillinfer.kv.query.");
     nb::class_<Step>(m, "Step", "A decode step of one stream: score, select, attend to what is in memory.")
         .def(nb::new_(&make_step), "query"_a, "scaling"_a, "asked"_a, "keys"_a, "length"_a, "count"_a,
-             "slot_of"_a, "pool"_a, "newest"_a, "own"_a, "element"_a,
+             "slot_of"_a, "pool"_a, "newest"_a, "own"_a, "element"_a, "threads"_a = nb::none(),
              "Keys are runs as for a Launch, one after the other. All memory must stay as it is until ``finish``. The "
              "hot rows are attended to at once, unless some are cold: then in ``attend``.")
         .def("attend", &Step::attend, nb::call_guard<nb::gil_scoped_release>(), "Attend to the rows in memory.")

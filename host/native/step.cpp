@@ -3,24 +3,31 @@
 #include <chrono>
 
 #include "select.h"
+#include "slices.h"
 
 namespace hillinfer {
+
+static constexpr size_t kShared = 256 << 10;  // bytes of keys that are worth a second thread
 
 static double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-static std::vector<int16_t> score(const Query& asked, const std::vector<Run>& keys, int64_t length) {
+static std::vector<int16_t> score(const Query& asked, const std::vector<Run>& keys, int64_t length, ThreadPool* pool) {
     std::vector<int16_t> scores((length + kTile - 1) / kTile * kTile);
-    for (const Run& run : keys)
-        variant().score(asked, run.tiles, run.exponents, run.tokens / kTile, scores.data() + run.first);
+    for (const Run& run : keys) {
+        const size_t tiles = run.tokens / kTile;
+        if (pool && tiles * asked.tile_bytes() >= kShared)
+            score_tiles(*pool, asked, run.tiles, run.exponents, tiles, scores.data() + run.first);
+        else variant().score(asked, run.tiles, run.exponents, tiles, scores.data() + run.first);
+    }
     return scores;
 }
 
 Step::Step(const RowShape& shape, std::vector<float> query, const Query& asked, const std::vector<Run>& keys,
-           const Places& places, size_t count, const char* own)
-    : positions(count), attention_(shape, std::move(query), count + 1) {
-    const std::vector<int16_t> scores = score(asked, keys, places.length);
+           const Places& places, size_t count, const char* own, ThreadPool* pool)
+    : positions(count), attention_(shape, std::move(query), count + 1, pool) {
+    const std::vector<int16_t> scores = score(asked, keys, places.length, pool);
     scored = now();
     top(scores.data(), places.length, count, positions.data());
     locate(places, own);

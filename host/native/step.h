@@ -19,7 +19,7 @@ class Step {
     // query [heads·group][head_dim], scaled; keys of all tokens. Selects the `count` tokens of the highest scores; if all
     // of them are in memory, attends to them and to the step's own row.
     Step(const RowShape& shape, std::vector<float> query, const Query& asked, const std::vector<Run>& keys,
-         const Places& places, size_t count, const char* own);
+         const Places& places, size_t count, const char* own, ThreadPool* pool = nullptr);
 
     // Attend to what is in memory, where some rows are not.
     void attend();

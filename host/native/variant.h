@@ -24,14 +24,17 @@ struct Variant {
     void (*score)(const Query&, const uint8_t* keys, const int8_t* exponents, size_t tiles, int16_t* scores);
 
     // Logits [group][n] of one head's queries [group][head_dim] with n rows.
-    void (*logits)(const RowShape&, int head, const float* query, const char* const* rows, size_t n, float* logits);
+    // Those of query g begin at logits[g·stride].
+    void (*logits)(const RowShape&, int head, const float* query, const char* const* rows, size_t n, float* logits,
+                   size_t stride);
 
     // logits[n] become their softmax; returns the log-sum-exp.
     float (*weigh)(float* logits, size_t n);
 
     // sums [group][head_dim] += Σ weights[group][i] · V of rows[i].
+    // Only dimensions first … last − 1 of it, multiples of 16 but for the last one's end.
     void (*accumulate)(const RowShape&, int head, const float* weights, const char* const* rows, size_t n,
-                       float* sums);
+                       float* sums, int first, int last);
 
     // How many of scores[n] are at least `least`; their lowest and highest (n > 0); and where those that are at least
     // `least` are, from `begin` to `end`, into `room` positions, which must suffice: returns how many.

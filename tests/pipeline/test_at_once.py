@@ -30,8 +30,8 @@ class InSteps(HillInfer):
 class Sides:
     """Two engines that are told the same."""
 
-    def __init__(self, folder, geometry, hot, **policy):
-        store = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=folder)
+    def __init__(self, folder, geometry, hot, threads, **policy):
+        store = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=folder, threads=threads)
         self.sets, self.engines = ([], []), []
         for number, kind in enumerate((HillInfer, InSteps)):
             engine = TieredEngine(
@@ -64,15 +64,16 @@ def tokens(geometry, count, generator):
     heads=st.sampled_from([(1, 1), (2, 3), (3, 5)]),
     dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
     hot=st.sampled_from(["16%", "30%", "100%", "150%"]),
+    threads=st.integers(1, 3),
     reduce=st.sampled_from(["max-lse", "sum"]),
     prompt=st.integers(40, 700),
     steps=st.integers(1, 90),
     seed=st.integers(0, 99),
 )
-def test_one_call_or_many(tmp_path, heads, dtype, hot, reduce, prompt, steps, seed):
+def test_one_call_or_many(tmp_path, heads, dtype, hot, threads, reduce, prompt, steps, seed):
     geometry = Geometry(1, *heads, 16, dtype)
     generator = torch.Generator().manual_seed(seed)
-    with Sides(tmp_path, geometry, hot, alpha=0.15, reduce=reduce) as sides:
+    with Sides(tmp_path, geometry, hot, threads, alpha=0.15, reduce=reduce) as sides:
         sides.run("exact", *tokens(geometry, prompt, generator))
         for _ in range(steps):
             sides.run("decode", *tokens(geometry, 1, generator))

@@ -256,6 +256,9 @@ def generate_command(
             rich_help_panel=_TIERS,
         ),
     ] = 0,
+    threads: Annotated[
+        int, typer.Option(help="CPU threads that share a layer's scoring and attention.", rich_help_panel=_TIERS)
+    ] = 1,
     prefill_chunk: Annotated[
         int,
         typer.Option(
@@ -312,6 +315,7 @@ def generate_command(
         on_device_error=on_device_error.value,
         balance=balance,
         lookahead=lookahead,
+        threads=threads,
     )
     question = _question(prompt)
     _check_places(policy, trace, cold_dir)

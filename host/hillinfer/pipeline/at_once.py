@@ -39,10 +39,11 @@ class ChosenAtOnce(Chosen):
         own: torch.Tensor,
         scaling: float,
         count: int,
+        threads: _native.ThreadPool | None,
         trace: Trace,
     ) -> None:
         self.length = stream.length
-        self._alive = keys, own
+        self._alive = keys, own, threads
         start = time.perf_counter()
         self._step = _native.Step(
             query.numpy(),
@@ -56,6 +57,7 @@ class ChosenAtOnce(Chosen):
             stream.device_tier.bytes,
             own.view(torch.uint8).numpy(),
             ELEMENTS[stream.geometry.dtype],
+            threads,
         )
         seconds = self._step.seconds
         self.scored_at = seconds[0]

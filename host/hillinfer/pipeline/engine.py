@@ -80,7 +80,7 @@ class TieredEngine(Engine):
         self.capacity.check(expected, self._working_set)  # before memory is reserved
         self.csd = open_device(settings, geometry, max_tokens, self.trace.record)
         try:
-            self._chooser = self._open_chooser(device)
+            self._chooser = self._open_chooser(device, settings.threads)
             pieces = make_pieces(geometry)
             self._works = {
                 stream: Work(
@@ -102,14 +102,14 @@ class TieredEngine(Engine):
             self.csd.close()
             raise
 
-    def _open_chooser(self, device: torch.device) -> Chooser:
+    def _open_chooser(self, device: torch.device, threads: int) -> Chooser:
         if isinstance(self.policy, IndexingPolicy):
             return Indexed(self.policy, self.geometry, self.sequences, device, self.trace)
         if _KEY_FORMAT not in self.csd.capabilities.key_formats:
             raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
         evaluator = Evaluator(self.csd, self.ledger, self.trace, self.balance)
         apart = self.balance is not None
-        return NearData(self.policy, evaluator, self.trace, self._behind.catch_up, apart=apart)
+        return NearData(self.policy, evaluator, self.trace, self._behind.catch_up, threads=threads, apart=apart)
 
     def expect(self, tokens: int) -> None:
         self.policy.check(tokens)

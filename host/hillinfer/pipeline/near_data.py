@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from hillinfer import _native
 from hillinfer.csd.contract import Stream
 from hillinfer.kv.device_copies import Arriving
 from hillinfer.kv.selection import Positions
@@ -28,6 +29,7 @@ class NearData(Chooser):
     """Runs a selecting policy, and remembers its normalisers.
 
     meanwhile   called when the host has done its share of the scoring and would only wait for the device
+    threads     that share the work of a step, the caller's included
     apart       each side is to score its own tiles, also where one of them could score all in one call
     """
 
@@ -40,9 +42,11 @@ class NearData(Chooser):
         trace: Trace,
         meanwhile: Callable[[], None],
         *,
+        threads: int = 1,
         apart: bool = False,
     ) -> None:
         self._apart = apart
+        self._threads = _native.ThreadPool(threads) if threads > 1 else None
         self._policy, self._evaluator, self._trace, self._meanwhile = policy, evaluator, trace, meanwhile
         self._normaliser: dict[Stream, PerHead] = {}
         self._lse: dict[Stream, Arriving] = {}  # of the last step, on its way from where it was attended
@@ -87,7 +91,7 @@ class NearData(Chooser):
         query = query.float().contiguous()
         start = time.perf_counter()
         queries = self._policy.queries(query.numpy(), scaling, normaliser, stream.lowest_exponent)
-        chosen = ChosenAtOnce(stream, keys, queries[0], query, own, scaling, count, self._trace)
+        chosen = ChosenAtOnce(stream, keys, queries[0], query, own, scaling, count, self._threads, self._trace)
         self._evaluator.scored_at_once(stream, chosen.scored_at - start)
         return chosen
 
