@@ -63,3 +63,19 @@ def test_bad_input_is_one_error(hill: Any, arguments: list[str], message: str) -
     assert done.code == 2
     assert message in done.err
     assert done.err.count("\n") == 1
+
+
+def test_generate_takes_a_split_and_reads_ahead(hill: Any, model_dir: Path, document: Path, tmp_path: Path) -> None:
+    """The same text; and the report says how well either went."""
+    arguments = ["generate", "--model", model_dir, "--prompt-file", document, "--prompt", "When?"]
+    arguments += ["--max-new-tokens", "4", "--cold-dir", tmp_path, "--json"]
+    plain = json.loads(hill(*arguments).out)
+    assert plain["balance_error"] is None
+    assert plain["lookahead_rows"] == 0
+    split = json.loads(hill(*arguments, "--balance", "0.5", "--lookahead", "1").out)
+    assert split["text"] == plain["text"]
+    assert 0 <= split["balance_error"] <= 1
+    assert 0 < split["host_share"] < 1
+    assert split["lookahead_rows"] > 0
+    for wrong in (["--balance", "most"], ["--lookahead", "7"]):
+        assert hill(*arguments[:-1], *wrong).code == 2
