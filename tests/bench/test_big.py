@@ -14,7 +14,7 @@ from hillinfer.bench.big.decoding import KvDecoding, Reading
 from hillinfer.bench.big.equal_mass import match
 from hillinfer.bench.big.h2o_offload import H2OOffload
 from hillinfer.bench.big.line import BigRow, Effort, Line, LineBench
-from hillinfer.bench.big.run import as_dict, run, summary
+from hillinfer.bench.big.run import as_dict, ratios, run, summary
 from hillinfer.bench.big.workload import Workload
 from hillinfer.csd.contract import Stream
 from hillinfer.policies.full import Full
@@ -156,6 +156,8 @@ def test_the_summary_compares_lines_at_32k() -> None:
         row("b", 30, "mass"),
     ]
     figures = summary(rows)
+    [ratio] = ratios(rows)
+    assert ratio["over"] == {methods.FULL: 10, "a (alpha)": 0.2, "a (mass)": 4, "b (mass)": 3}
     assert figures.values["big_32k_over_full_offload"] == 10
     assert figures.values["big_32k_over_best_baseline"] == 3
     assert figures.values["big_32k_over_reads_bound"] == 1.25

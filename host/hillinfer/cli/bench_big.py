@@ -94,6 +94,9 @@ def big_command(
             if not as_json:
                 show_table(_speed_table(rows))
                 show_table(_traffic_table(rows))
+                for each in big.ratios(rows):
+                    over = ", ".join(f"{name} {ratio:.1f}" for name, ratio in each["over"].items())
+                    stdout().print(f"times the step of {each['of']}: {over}")
                 for row in rows:
                     if row.note:
                         stdout().print(f"not here: {row.method}: {row.note}")

@@ -83,6 +83,24 @@ def best_baseline(rows: Sequence[BigRow]) -> BigRow | None:
     return min(ran, key=lambda row: row.layer_ms or 0.0, default=None)
 
 
+def ratios(rows: Sequence[BigRow]) -> list[dict[str, Any]]:
+    """Of every line: each method's time over HillInfer's, for both places of its scoring copy."""
+    found = []
+    for line in dict.fromkeys((row.shape, row.context, row.sequences) for row in rows):
+        mine = [row for row in rows if (row.shape, row.context, row.sequences) == line and row.layer_ms is not None]
+        for name in (methods.OURS, methods.DEVICE_COPY):
+            ours = _find(mine, name)
+            if ours is None or ours.layer_ms is None:
+                continue
+            over = {
+                f"{row.method} ({row.equal})" if row.equal else row.method: (row.layer_ms or 0.0) / ours.layer_ms
+                for row in mine
+                if row is not ours
+            }
+            found.append({"shape": line[0], "context": line[1], "sequences": line[2], "of": name, "over": over})
+    return found
+
+
 def _at_32k(rows: Sequence[BigRow], shape: Shape) -> list[BigRow]:
     return [row for row in rows if row.shape == shape.name and row.context == 32768 and row.sequences == 1]
 
@@ -98,6 +116,7 @@ def as_dict(rows: Sequence[BigRow], settings: dict[str, Any]) -> dict[str, Any]:
         "benchmark": "big",
         **settings,
         "rows": [asdict(row) for row in rows],
+        "ratios": ratios(rows),
         "summary": figures.values,
         "reasons": figures.reasons,
     }
