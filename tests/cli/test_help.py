@@ -27,6 +27,7 @@ PANELS = {
         "--on-device-error",
         "--balance",
         "--lookahead",
+        "--threads",
         "--prefill-chunk",
     },
     "The text": {"--max-new-tokens", "--temperature", "--top-p", "--seed"},
