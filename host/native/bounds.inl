@@ -5,25 +5,14 @@ namespace {
 // The sum of 64-bit words, n a multiple of 64 bytes: reading memory and nothing else.
 uint64_t read_words(const uint8_t* bytes, size_t n) {
     typedef uint64_t Words __attribute__((vector_size(64)));
-    constexpr size_t kStreams = 8;
-    Words sums[kStreams] = {};
-    size_t i = 0;
-    for (; i + kStreams * sizeof(Words) <= n; i += kStreams * sizeof(Words))
-#pragma GCC unroll 8
-        for (size_t j = 0; j < kStreams; j++) {
-            Words words;
-            __builtin_prefetch(bytes + i + j * sizeof words + kAhead);
-            std::memcpy(&words, bytes + i + j * sizeof words, sizeof words);
-            sums[j] += words;
-        }
-    uint64_t total = 0;
-    for (; i < n; i += sizeof total) {
-        uint64_t word;
-        std::memcpy(&word, bytes + i, sizeof word);
-        total += word;
+    Words sums = {};
+    for (size_t i = 0; i < n; i += sizeof sums) {
+        Words words;
+        std::memcpy(&words, bytes + i, sizeof words);
+        sums += words;
     }
-    for (const Words& each : sums)
-        for (int lane = 0; lane < 8; lane++) total += each[lane];
+    uint64_t total = 0;
+    for (int lane = 0; lane < 8; lane++) total += sums[lane];
     return total;
 }
 

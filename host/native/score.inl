@@ -75,18 +75,16 @@ struct Reduced {
     }
 };
 
-constexpr int kAhead = 4096;  // bytes: far enough for memory, near enough for the cache
-
-// 16 tokens of a head with G of its queries. Dim: the head's dimension where it is a usual one, else 0.
+// 16 tokens of a head with G of its queries. Dim: the head's dimension where it is a usual one, else 0. Keys are not
+// prefetched: they come in order, and on top of what the processor fetches ahead by itself that cost a fifth of the rate.
 template <class Keys, int Dim, int G, typename Number>
 inline void score_queries(const uint8_t* key, float cast, int head_dim, const Number* q, const Scale* scales, bool sum,
                           Reduced& reduced) {
     constexpr hillinfer::Layout layout = hillinfer::layout(Keys::kFormat);
     const int dim = Dim ? Dim : head_dim;
     typename Keys::Sums sums[G] = {};
-#pragma GCC unroll 8
+#pragma GCC unroll 4
     for (int d = 0; d < dim; d += layout.dims, key += layout.bytes) {
-        __builtin_prefetch(key + kAhead);
         const typename Keys::Step step = Keys::load(key, cast);
 #pragma GCC unroll 8
         for (int g = 0; g < G; g++) Keys::add(sums[g], step, q + g * dim + d);

@@ -7,6 +7,9 @@ Three bounds are measured in the same run, with the same threads:
            format needs G/64 of them per byte (INT8) or G/32 (INT4), so many queries per head are bound by it
     cache  the scorer itself over keys that stay in the cache: what it takes with memory out of the way
 
+Everything is timed in short windows of the keys, in turns, and the lower decile counts: other work on the machine
+takes from all of it alike, and mostly not in the same millisecond.
+
 torch does the products only, of the same keys in the formats it has: each as a matrix product with all queries of the
 head, the best of them counts. Rates are bytes of keys (torch: of its format) per second.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +41,8 @@ _CACHED = 256 << 10  # bytes of keys that stay in a core's cache
 _TORCH_BYTES = 64 << 20  # of INT8 keys: in every format more than caches hold
 _BYTES_PER_PRODUCT = {"int8": 64, "int4": 32}  # of keys, for a product with one query
 _STEPS = 200
+_WINDOW = 16 << 20  # bytes of keys timed at once: a millisecond, mostly undisturbed
+_QUIET = 0.1  # quantile of the times that counts: the slower ones are the neighbours'
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured: ``nbytes`` of keys per format, each figure the best of ``rounds``."""
+    """What is measured: ``nbytes`` of keys per format, in windows, ``rounds`` times over."""
 
     formats: Sequence[str] = FORMATS
     groups: Sequence[int] = GROUPS
@@ -150,35 +156,44 @@ def _figure(
     query = _query(group, dim).native_for(key_format)
     nbytes = tile_bytes(HEADS, dim, key_format)
     tiles = keys[: len(keys) // nbytes * nbytes].reshape(-1, nbytes)
+    words = tiles.reshape(-1).view(np.uint64)
     few = tiles[: max(1, _CACHED // nbytes)]
+    window = min(max(1, _WINDOW // nbytes), len(tiles))
+    windows = len(tiles) // window
     exponents = np.full((len(tiles), HEADS), 3, np.int8)
-    scores = np.empty(len(tiles) * TILE, np.int16)
-    words = tiles.reshape(-1)[: tiles.nbytes // 64 * 64].view(np.uint64)
-    scanning = reading = cached = multiplying = float("inf")
-    for _ in range(rounds):  # in turns: what a neighbour takes from the machine, it takes from all of them
-        scanning = min(scanning, _seconds(lambda: query.score(tiles, exponents, scores, pool)))
-        reading = min(reading, _seconds(lambda: pool.read_words(words)))
-        for _ in range(10):
-            cached = min(cached, _seconds(lambda: query.score(few, exponents, scores)))
-            multiplying = min(multiplying, _seconds(lambda: _native.multiply_steps(_STEPS)))
-    rate, read = tiles.nbytes / scanning / 1e9, words.nbytes / reading / 1e9
+    scores = np.empty(window * TILE, np.int16)
+    scanning, reading, cached, multiplying = [], [], [], []
+    for index in range(rounds * windows):  # in turns: neighbours take from all of them alike
+        first = index % windows * window
+        part = tiles[first : first + window]
+        scanning.append(_seconds(lambda: query.score(part, exponents, scores, pool)))  # noqa: B023  # called at once
+        first = (index + windows // 2) % windows * window  # one that is in no cache
+        read = words[first * nbytes // 8 : (first + window) * nbytes // 8]
+        reading.append(_seconds(lambda: pool.read_words(read)))  # noqa: B023
+        query.score(few, exponents, scores)
+        cached.append(_seconds(lambda: query.score(few, exponents, scores)))
+        multiplying.append(_seconds(lambda: _native.multiply_steps(_STEPS)))
+    seconds, of_reading, in_cache, of_steps = (
+        float(np.quantile(each, _QUIET)) for each in (scanning, reading, cached, multiplying)
+    )
+    rate, bound = window * nbytes / seconds / 1e9, window * nbytes / of_reading / 1e9
     products = group / _BYTES_PER_PRODUCT[key_format] if key_format in _BYTES_PER_PRODUCT else None
     core = None
     if products is not None:
-        core = pool.threads * _native.multiply_steps(_STEPS) / multiplying / products / 1e9
-    keys_per_s = len(tiles) * TILE * HEADS / scanning / 1e6
+        core = pool.threads * _native.multiply_steps(_STEPS) / of_steps / products / 1e9
+    keys_per_s = window * TILE * HEADS / seconds / 1e6
     return Figure(
         key_format=key_format,
         group=group,
         head_dim=dim,
         threads=pool.threads,
         rate=rate,
-        read=read,
+        read=bound,
         core=core,
-        cached=pool.threads * few.nbytes / cached / 1e9,
+        cached=pool.threads * few.nbytes / in_cache / 1e9,
         products_per_byte=products,
-        share_of_read=rate / read,
-        share_of_bound=rate / min(read, core or read),
+        share_of_read=rate / bound,
+        share_of_bound=rate / min(bound, core or bound),
         keys_per_s=keys_per_s,
         torch_format=of_torch and of_torch[0],
         over_torch=keys_per_s / of_torch[1] if of_torch else None,
@@ -196,9 +211,13 @@ def _torch_rates(group: int, dim: int, threads: int, settings: Settings) -> Iter
         for name, dtype in TORCH.items():
             keys, query = integers.to(dtype), queries.to(dtype)
             multiply = torch._int_mm if dtype == torch.int8 else torch.mm
-            ways = [lambda: multiply(keys, query.T), lambda: multiply(query, keys.T)]  # noqa: B023  # called at once
-            seconds = min(_seconds(way) for way in ways for _ in range(min(settings.rounds, 3)))
-            yield name, tokens / seconds / 1e6
+            parts = keys.split(max(1, _WINDOW // dim))
+            ways = [lambda part: multiply(part, query.T), lambda part: multiply(query, part.T)]  # noqa: B023
+            seconds = min(
+                np.quantile([_seconds(partial(way, part)) / len(part) for part in parts * settings.rounds], _QUIET)
+                for way in ways
+            )
+            yield name, 1e-6 / float(seconds)
     finally:
         torch.set_num_threads(usual)
 

@@ -37,7 +37,7 @@ def scorer_command(
     dims: Annotated[str, typer.Option(help="Dimensions of a head.")] = "64,128",
     threads: Annotated[str, typer.Option(help="Threads that share a scan.")] = "1,2",
     size: Annotated[str, typer.Option(help="Of the keys; far more than the processor's caches hold.")] = "512MiB",
-    rounds: Annotated[int, typer.Option(help="The best of so many counts.")] = 5,
+    rounds: Annotated[int, typer.Option(help="How often all keys are scored for a figure.")] = 5,
     torch: Annotated[bool, typer.Option(help="Compare with torch's products of the same keys.")] = True,
     quick: Annotated[bool, typer.Option("--quick", help="64 MiB, 2 rounds, d 128, one thread: a first look.")] = False,
     variant: Annotated[str, typer.Option(help="Instruction set; default: the best this processor has.")] = "",
@@ -50,7 +50,7 @@ def scorer_command(
 
     Few queries per KV head are bound by memory: their share of the read bound counts. Many are bound by the core:
     each 64 bytes of INT8 keys (32 of INT4) take a product with every query, and how many of these a core does is
-    measured too. Nothing else should run: what a neighbour reads from memory is missing here.
+    measured too. Times are of short windows and their lower decile counts, so that ratios hold on a busy machine, too.
     """
     nbytes = parse_size(size)
     if nbytes is None:
