@@ -10,8 +10,8 @@ Three bounds are measured in the same run, with the same threads:
 Everything is timed in short windows of the keys, in turns, and the lower decile counts: other work on the machine
 takes from all of it alike, and mostly not in the same millisecond.
 
-torch does the products only, of the same keys in the formats it has: each as a matrix product with all queries of the
-head, the best of them counts. Rates are bytes of keys (torch: of its format) per second.
+torch computes the same scores from the same keys in each format it has: a matrix product per head, scaled, less the
+normaliser, and the largest per token; the fastest format counts. Its products alone are compared as well.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DIMS = (64, 128)
 TORCH = {"int8": torch.int8, "bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 HEADS = 8
 _CACHED = 256 << 10  # bytes of keys that stay in a core's cache
-_TORCH_BYTES = 64 << 20  # of INT8 keys: in every format more than caches hold
+_TORCH_BYTES = 128 << 20  # of INT8 keys: each window has left the caches when it comes again
 _BYTES_PER_PRODUCT = {"int8": 64, "int4": 32}  # of keys, for a product with one query
 _STEPS = 200
 _WINDOW = 16 << 20  # bytes of keys timed at once: a millisecond, mostly undisturbed
@@ -53,7 +53,8 @@ class Figure:
     products_per_byte    of 64 bytes of keys with a query; with AVX-512 an instruction each
     share_of_read        of the read bound; share_of_bound: of the nearer of read and core
     keys_per_s           millions of keys (of all heads' queries) per second
-    over_torch           keys scored per second, over torch's best; None with several threads
+    over_torch           keys scored per second, over torch's best at the same scores, and over_torch_products at the
+                         products alone; None but for the fewest threads
     """
 
     key_format: str
@@ -70,6 +71,16 @@ class Figure:
     keys_per_s: float
     torch_format: str | None
     over_torch: float | None
+    over_torch_products: float | None
+
+
+@dataclass(frozen=True)
+class Rival:
+    """torch in one format: millions of keys per second, products only, and with the rest of a score."""
+
+    name: str
+    products: float
+    scores: float
 
 
 @dataclass(frozen=True)
@@ -107,13 +118,13 @@ def run(settings: Settings, say: Callable[[str], None] = lambda _: None) -> list
         pool = _native.ThreadPool(threads)
         for dim in settings.dims:
             for group in settings.groups:
-                of_torch: tuple[str, float] | None = None
+                rivals: list[Rival] = []
                 if settings.with_torch and threads == min(settings.threads):
                     say(f"torch, {group} queries per head of {dim}")
-                    of_torch = max(_torch_rates(group, dim, threads, settings), key=lambda each: each[1])
+                    rivals = list(_torch_rates(group, dim, threads, settings))
                 for key_format in settings.formats:
                     say(f"{key_format}, {group} queries per head of {dim}, threads: {threads}")
-                    figures.append(_figure(keys, key_format, group, dim, pool, of_torch, settings.rounds))
+                    figures.append(_figure(keys, key_format, group, dim, pool, rivals, settings.rounds))
     return figures
 
 
@@ -132,6 +143,11 @@ def as_dict(figures: Sequence[Figure], settings: Settings) -> dict[str, Any]:
         )
         return min((value for value in values if value is not None), default=None)
 
+    by_group = {
+        f"scorer_int8_over_torch_{each.group}_queries": each.over_torch
+        for each in figures
+        if each.key_format == "int8" and each.head_dim == max(settings.dims) and each.over_torch is not None
+    }
     return {
         "variant": _native.variant(),
         "settings": asdict(settings),
@@ -140,6 +156,7 @@ def as_dict(figures: Sequence[Figure], settings: Settings) -> dict[str, Any]:
             "scorer_int8_share_of_bound": lowest("share_of_read", "int8", 4),
             "scorer_int4_share_of_bound": lowest("share_of_read", "int4", 1),
             "scorer_int8_over_torch": lowest("over_torch", "int8", 4),
+            **by_group,
         },
     }
 
@@ -150,7 +167,7 @@ def _figure(
     group: int,
     dim: int,
     pool: _native.ThreadPool,
-    of_torch: tuple[str, float] | None,
+    rivals: Sequence[Rival],
     rounds: int,
 ) -> Figure:
     query = _query(group, dim).native_for(key_format)
@@ -195,31 +212,50 @@ def _figure(
         share_of_read=rate / bound,
         share_of_bound=rate / min(bound, core or bound),
         keys_per_s=keys_per_s,
-        torch_format=of_torch and of_torch[0],
-        over_torch=keys_per_s / of_torch[1] if of_torch else None,
+        torch_format=max(rivals, key=lambda each: each.scores).name if rivals else None,
+        over_torch=keys_per_s / max(each.scores for each in rivals) if rivals else None,
+        over_torch_products=keys_per_s / max(each.products for each in rivals) if rivals else None,
     )
 
 
-def _torch_rates(group: int, dim: int, threads: int, settings: Settings) -> Iterator[tuple[str, float]]:
-    """Each of torch's formats, and millions of keys of one head that it multiplies with all queries per second."""
-    tokens = min(_TORCH_BYTES, settings.nbytes) // dim
-    integers = torch.randint(-127, 128, (tokens, dim), dtype=torch.int8)
-    queries = torch.randint(-127, 128, (group, dim), dtype=torch.int8)
+def _torch_rates(group: int, dim: int, threads: int, settings: Settings) -> Iterator[Rival]:
+    """torch in each of its formats, keys before queries and the other way round: the better one."""
+    tokens = _WINDOW // dim // HEADS
+    windows = max(1, min(_TORCH_BYTES, settings.nbytes) // _WINDOW)
+    integers = [torch.randint(-127, 128, (HEADS, tokens, dim), dtype=torch.int8) for _ in range(windows)]
+    queries = torch.randint(-127, 128, (HEADS, group, dim), dtype=torch.int8)
+    normaliser = torch.full((HEADS, group, 1), 2.0)
     usual = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         for name, dtype in TORCH.items():
-            keys, query = integers.to(dtype), queries.to(dtype)
-            multiply = torch._int_mm if dtype == torch.int8 else torch.mm
-            parts = keys.split(max(1, _WINDOW // dim))
-            ways = [lambda part: multiply(part, query.T), lambda part: multiply(query, part.T)]  # noqa: B023
-            seconds = min(
-                np.quantile([_seconds(partial(way, part)) / len(part) for part in parts * settings.rounds], _QUIET)
-                for way in ways
-            )
-            yield name, 1e-6 / float(seconds)
+            query = queries.to(dtype)
+            multiply = _int8_product if dtype == torch.int8 else torch.bmm
+            calls: list[Callable[[torch.Tensor], object]] = [
+                lambda keys: multiply(keys, query.mT),  # noqa: B023  # called at once
+                lambda keys: multiply(query, keys.mT),  # noqa: B023
+                lambda keys: _best(multiply(keys, query.mT).float(), normaliser.mT, 1),  # noqa: B023
+                lambda keys: _best(multiply(query, keys.mT).float(), normaliser, 2),  # noqa: B023
+            ]
+            seconds: list[list[float]] = [[] for _ in calls]
+            keys = [window.to(dtype) for window in integers]
+            for index in range(windows * settings.rounds):
+                for which, call in enumerate(calls):  # each with a window that is in no cache
+                    part = keys[(index + which * windows // len(calls)) % windows]
+                    seconds[which].append(_seconds(partial(call, part)))
+            quiet = [float(np.quantile(each, _QUIET)) for each in seconds]
+            yield Rival(name, *(HEADS * tokens / min(pair) / 1e6 for pair in (quiet[:2], quiet[2:])))
     finally:
         torch.set_num_threads(usual)
+
+
+def _int8_product(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    return torch.stack([torch._int_mm(*each) for each in zip(first, second, strict=True)])
+
+
+def _best(logits: torch.Tensor, normaliser: torch.Tensor, tokens: int) -> torch.Tensor:
+    """A token's score: the largest over heads and queries of its logit less the normaliser."""
+    return logits.mul_(0.01).sub_(normaliser).amax((0, 3 - tokens))
 
 
 def _query(group: int, dim: int) -> QuantisedQuery:
