@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Parts that were run, in the place of which a file is written; "big" fails."""
     seen: list[str] = []
 
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        part, output = command[4], Path(command[6])
+    def run_part(arguments: list[str], say: Any) -> tuple[int, str]:
+        part, output = arguments[1], Path(arguments[3])
         seen.append(part)
+        say("half way")
         if part == "big":
-            return subprocess.CompletedProcess(command, 2, stderr="Traceback\n\nerror: the disk is full\n")
+            return 2, "error: the disk is full"
         if part == "decode":
             result = {
                 "summary": {"decode_8k_ratio": 0.5, "decode_32k_ratio": None},
@@ -30,18 +30,19 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         else:
             result = {"summary": {"balance_error": 0.1}}
         output.write_text(json.dumps(result))
-        return subprocess.CompletedProcess(command, 0, stderr="")
+        return 0, ""
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(parts, "run_part", run_part)
     return seen
 
 
 def test_summaries_are_merged_and_failures_told(tmp_path: Path, ran: list[str]) -> None:
     said: list[str] = []
     chosen = ["decode", "big", "balance"]
-    outcomes = parts.run_parts(chosen, tmp_path, resume=False, cold_dir=None, say=said.append)
+    outcomes = parts.run_parts(chosen, tmp_path, resume=False, quick=False, cold_dir=None, say=said.append)
     assert ran == chosen
     assert [outcome.failure for outcome in outcomes] == ["", "error: the disk is full", ""]
+    assert "half way" in said
     assert any("big FAILED" in each for each in said)
     result = parts.merged(tmp_path, outcomes)
     assert list(result["summary"]) == [name for names in parts.PARTS.values() for name in names]
@@ -57,13 +58,27 @@ def test_summaries_are_merged_and_failures_told(tmp_path: Path, ran: list[str]) 
 
 def test_parts_that_are_there_are_not_run_again(tmp_path: Path, ran: list[str]) -> None:
     for _ in range(2):
-        outcomes = parts.run_parts(["decode", "big"], tmp_path, resume=True, cold_dir=None, say=lambda _: None)
+        outcomes = parts.run_parts(
+            ["decode", "big"], tmp_path, resume=True, quick=False, cold_dir=None, say=lambda _: None
+        )
     assert ran == ["decode", "big", "big"]
     assert [outcome.reused for outcome in outcomes] == [True, False]
 
 
 def test_an_old_result_does_not_pass_for_a_new_one(tmp_path: Path, ran: list[str]) -> None:
     (tmp_path / "big.json").write_text('{"summary": {"hot_hit_rate": 1}}')
-    outcomes = parts.run_parts(["big"], tmp_path, resume=False, cold_dir=None, say=lambda _: None)
+    outcomes = parts.run_parts(["big"], tmp_path, resume=False, quick=False, cold_dir=None, say=lambda _: None)
     assert ran == ["big"]
     assert parts.merged(tmp_path, outcomes)["summary"]["hot_hit_rate"] is None
+
+
+def test_a_part_that_fails_says_why() -> None:
+    said: list[str] = []
+    code, words = parts.run_part(["bench", "big", "--lines", "mah:1:1:1"], said.append)
+    assert code == 2
+    assert "unknown shape 'mah': did you mean 'mha'?" in words
+    assert said
+
+
+def test_quick_arguments_are_of_every_part() -> None:
+    assert parts.QUICK.keys() == parts.PARTS.keys()

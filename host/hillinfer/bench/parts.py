@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,18 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """Commands of ``hillinfer bench``, and the figures each gives to the summary."""
 
+QUICK: dict[str, tuple[str, ...]] = {
+    "scorer": ("--quick",),
+    "decode": ("--contexts", "64,512", "--synthetic", "", "--tokens", "600", "--steps", "8", "--passages", "1"),
+    "big": ("--lines", "gqa:1024:1:4", "--rounds", "1"),
+    "balance": ("--tokens", "2048", "--steps", "4"),
+    "ablation": ("--tokens", "1024"),
+    "growth": ("--contexts", "256,512"),
+}
+"""Arguments with which a part takes a minute at most, and gives none of the figures."""
+
 _IN_MEMORY = ("scorer",)  # parts without a cold folder
+_WORDS = 20  # of a part's last lines, one of which says why it failed
 
 
 @dataclass(frozen=True)
@@ -53,11 +65,19 @@ class Outcome:
 
 
 def run_parts(
-    parts: Sequence[str], folder: Path, *, resume: bool, cold_dir: Path | None, say: Callable[[str], None]
+    parts: Sequence[str],
+    folder: Path,
+    *,
+    resume: bool,
+    quick: bool,
+    cold_dir: Path | None,
+    say: Callable[[str], None],
 ) -> list[Outcome]:
     """Run the parts; their results go to ``folder`` as part.json, and what they print to the terminal.
 
     resume   leave out parts whose result is there
+    quick    try all of them out: the figures that count are not measured
+    say      told what goes on, the parts' own progress too
     """
     outcomes = []
     for part in parts:
@@ -69,17 +89,31 @@ def run_parts(
         result.unlink(missing_ok=True)  # an old result must not pass for this run's
         say(f"{part} ...")
         start = time.perf_counter()
-        command = [sys.executable, "-m", "hillinfer.cli", "bench", part, "--output", str(result)]
+        arguments = ["bench", part, "--output", str(result), *(QUICK[part] if quick else ())]
         if cold_dir is not None and part not in _IN_MEMORY:
-            command += ["--cold-dir", str(cold_dir)]
-        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+            arguments += ["--cold-dir", str(cold_dir)]
+        code, words = run_part(arguments, say)
         failure = ""
-        if done.returncode or not result.is_file():
-            words = [line for line in done.stderr.splitlines() if line.strip()]
-            failure = words[-1].strip() if words else f"it ended with exit code {done.returncode} and said nothing"
+        if code or not result.is_file():
+            failure = words or f"it ended with exit code {code} and said nothing"
             say(f"{part} FAILED: {failure}")
         outcomes.append(Outcome(part, time.perf_counter() - start, failure))
     return outcomes
+
+
+def run_part(arguments: Sequence[str], say: Callable[[str], None]) -> tuple[int, str]:
+    """One command of ``hillinfer`` in a process of its own: its exit code, and its last words on stderr."""
+    command = [sys.executable, "-m", "hillinfer.cli", *arguments]
+    last: deque[str] = deque(maxlen=_WORDS)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.strip():
+                last.append(line.strip())
+                say(f"  {line.rstrip()}")
+        code = process.wait()
+    errors = [line for line in last if "error" in line.lower()]
+    return code, (errors or list(last) or [""])[-1]
 
 
 def merged(folder: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:

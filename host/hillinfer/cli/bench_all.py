@@ -19,6 +19,9 @@ def all_command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Leave out parts whose result is in the folder already.")
     ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Try every part out, in minutes: the figures that count are not measured.")
+    ] = False,
     cold_dir: ColdDir = None,
     folder: Annotated[Path, typer.Option(help="Where results go, bench.json with the summary among them.")] = REPORTS,
     _debug: Debug = False,
@@ -40,7 +43,7 @@ def all_command(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingError(f"{folder} cannot be made ({error.strerror}): name another with --folder") from None
-    outcomes = run_parts(chosen, folder, resume=resume, cold_dir=cold_dir, say=lambda said: stderr().print(said))
+    outcomes = run_parts(chosen, folder, resume=resume, quick=quick, cold_dir=cold_dir, say=_say)
     result = merged(folder, outcomes)
     write_result(folder / "bench.json", result)
     table = table_of("summary", "ratios, each within the run of its part", "figure", "value", "why it is missing")
@@ -53,3 +56,7 @@ def all_command(
     stdout().print(f"written: {folder / 'bench.json'}")
     if any(outcome.failure for outcome in outcomes):
         raise typer.Exit(1)
+
+
+def _say(said: str) -> None:
+    stderr().print(said, markup=False, soft_wrap=True)
