@@ -209,3 +209,12 @@ def test_rows_that_were_there_before_anybody_looked_do_not_slow_the_drive_down()
         balance.spent(10, Spent(0.1, 0.1 if step < 5 else 3.0, 0.0, waited=step < 5, near=10))
         balance.stepped(Counters())
     assert balance.rates().b_s == pytest.approx(100)
+
+
+def test_what_the_host_does_of_the_devices_share_counts_as_the_hosts():
+    balance = Balance(Split(0.2), Rates(1, 1, 1, 1), row_bytes=1)
+    balance.scored(200, 2.0, helping=3.0, of=800)
+    balance.stepped(Counters(scanned_tokens=800, seconds=5.0))
+    assert balance.last.cpu == balance.last.csd == 5
+    assert (balance.rates().f_c, balance.rates().f_s) == (100, 100)
+    assert balance.host_share == 0.5

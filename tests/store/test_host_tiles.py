@@ -92,6 +92,6 @@ def test_tiles_that_were_taken_over_are_put_in_order():
 def test_a_small_change_of_the_split_moves_no_tile():
     split = Split()
     split.lean(0.5)
-    for share, kept in ((0.51, 0.5), (0.48, 0.5), (0.6, 0.6), (0.58, 0.6), (0.99, 0.99), (1.0, 1.0), (0.0, 0.0)):
+    for share, kept in ((0.51, 0.5), (0.49, 0.5), (0.6, 0.6), (0.59, 0.6), (0.99, 0.99), (1.0, 1.0), (0.0, 0.0)):
         split.lean(share)
         assert split.host == kept

@@ -8,6 +8,7 @@ the formula by itself: its balance error is what is left.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable
@@ -137,7 +138,7 @@ def compare(
     formula = balanced_share(measured.rates, load, two_hop=True)
     with Decoding(replace(store, balance=beta_of(min(formula, _SHARES[0]))), geometry, alpha, tokens) as decoding:
         decoding.balance.follow(measured.rates)
-        decoding.steps(2 * _WARM)
+        decoding.steps(10 * _WARM)  # until it is where it wants to be
         taken = decoding.steps(2 * steps).medians()
         followed = decoding.balance.host_share or 0.0
     return _result(measured, points, formula, Point(formula, followed, **taken))
@@ -153,13 +154,16 @@ def _point(decoding: Decoding, share: float, steps: int) -> tuple[Point, Load]:
 
 
 def crossing(points: list[Point]) -> float | None:
-    """The host's share at which the two measured paths are equally long: of a line through each."""
-    if len({point.share for point in points}) < 2:
-        return None
-    shares = [point.share for point in points]
-    cpu, csd = (np.polyfit(shares, [getattr(point, path) for point in points], 1) for path in ("cpu", "csd"))
-    slope = cpu[0] - csd[0]
-    return float(np.clip((csd[1] - cpu[1]) / slope, 0.0, 1.0)) if slope > 0 else None
+    """The host's share at which the two measured paths are equally long, in points of falling shares.
+
+    Between two of them both paths are taken for straight. Below, the software device's shares are no longer those asked
+    for: the host, done with its own, works on the device's. None where one path is the longer one everywhere.
+    """
+    for above, below in itertools.pairwise(points):
+        high, low = above.cpu - above.csd, below.cpu - below.csd
+        if high >= 0 > low:
+            return below.share + (above.share - below.share) * -low / (high - low)
+    return None
 
 
 def _result(measured: Measured, points: list[Point], formula: float, followed: Point) -> dict[str, Any]:

@@ -37,26 +37,36 @@ class Figure(BaseModel):
         return cls(median=median, mad=mad, iqr=high - low, repeats=len(speeds))
 
 
-def repeat(work: Callable[[int], int], seconds: float, *, least: int = 5) -> Figure:
+Done = tuple[int, float]
+"""Bytes that were worked through, and seconds that took."""
+
+
+def timed(work: Callable[[int], int]) -> Callable[[int], list[Done]]:
+    """``work``, which returns the bytes it worked through, with the time it took."""
+
+    def done(i: int) -> list[Done]:
+        start = time.perf_counter()
+        nbytes = work(i)
+        return [(nbytes, time.perf_counter() - start)]
+
+    return done
+
+
+def repeat(work: Callable[[int], list[Done]], seconds: float, *, least: int = 5) -> list[Figure]:
     """Do ``work`` again and again for about so many seconds, once before the clock starts.
 
-    work    called with the number of the call; returns the bytes it worked through
+    work    called with the number of the call; what it did, one of each figure that comes of it
     least   repeats, however long they take. Short work is done several times over in a repeat
     """
     work(0)
-    calls = 0
-
-    def once() -> tuple[int, float]:
-        nonlocal calls
-        calls += 1
-        start = time.perf_counter()
-        nbytes = work(calls)
-        return nbytes, time.perf_counter() - start
-
-    batch = max(1, math.ceil(_REPEAT / max(once()[1], 1e-9)))
-    speeds: list[float] = []
+    calls = 1
+    start = time.perf_counter()
+    work(calls)
+    batch = max(1, math.ceil(_REPEAT / max(time.perf_counter() - start, 1e-9)))
+    speeds: list[list[float]] = []
     end = time.perf_counter() + seconds
     while len(speeds) < least or time.perf_counter() < end:
-        done = [once() for _ in range(batch)]
-        speeds.append(sum(nbytes for nbytes, _ in done) / sum(taken for _, taken in done))
-    return Figure.of(speeds)
+        done = [work(calls + 1 + i) for i in range(batch)]
+        calls += batch
+        speeds.append([sum(n for n, _ in each) / sum(taken for _, taken in each) for each in zip(*done, strict=True)])
+    return [Figure.of(list(each)) for each in zip(*speeds, strict=True)]

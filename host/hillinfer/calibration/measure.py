@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from hillinfer.calibration.figure import Figure, repeat
+from hillinfer.calibration.figure import Done, Figure, repeat, timed
 from hillinfer.calibration.fingerprint import usable_cores
 from hillinfer.calibration.rates import Rates
 from hillinfer.config import StoreSettings
@@ -87,16 +87,16 @@ def measure(
         query = _query(geometry)
         size = _device_tokens(device, query, tokens)
         count = max(1, int(alpha * tokens))
-        works: dict[str, Callable[[int], int]] = {
-            "f_c": _host_scores(geometry, keys, query, streams),
-            "f_s": _device_scores(device, geometry, query, size, streams),
-            "B_c": _attends(geometry, rows, compute, count, streams),
-            "B_s": _reads(device, geometry, tokens, count, streams),
-        }
-        figures = {}
-        for name in STEPS:
-            on_step(name)
-            figures[name] = repeat(works[name], seconds)
+        scores = _scores(device, geometry, keys, query, size, streams)
+        works: list[tuple[tuple[str, ...], Callable[[int], list[Done]]]] = [
+            (("f_c", "f_s"), scores),
+            (("B_c",), timed(_attends(geometry, rows, compute, count, streams))),
+            (("B_s",), timed(_reads(device, geometry, tokens, count, streams))),
+        ]
+        figures: dict[str, Figure] = {}
+        for names, work in works:
+            on_step(names[0])
+            figures.update(zip(names, repeat(work, seconds * len(names)), strict=True))
     return Measured(figures, load)
 
 
@@ -128,17 +128,6 @@ def _query(geometry: Geometry) -> QuantisedQuery:
     return quantise_query(query, geometry.head_dim**-0.5, normaliser, np.full(shape[0], 5, np.int8), "max")
 
 
-def _host_scores(geometry: Geometry, keys: ScoringKeys, query: QuantisedQuery, streams: int) -> Callable[[int], int]:
-    tiles = [pack(keys.integers) for _ in range(streams)]  # copies, as many as a step has layers to go through
-    scores = np.empty(len(keys.integers), np.int16)
-
-    def work(i: int) -> int:
-        query.native.score(tiles[i % streams], keys.exponents, scores)
-        return len(scores) * geometry.row_bytes
-
-    return work
-
-
 def _device_tokens(device: Device, query: QuantisedQuery, tokens: int) -> int:
     """As many tokens as a device scores in a moment: all, or a block of a simulated one."""
     block = min(BLOCK, tokens)
@@ -150,14 +139,26 @@ def _device_tokens(device: Device, query: QuantisedQuery, tokens: int) -> int:
     return block if time.perf_counter() - start > _SLOW_BLOCK else tokens
 
 
-def _device_scores(
-    device: Device, geometry: Geometry, query: QuantisedQuery, tokens: int, streams: int
-) -> Callable[[int], int]:
-    scores = np.empty(tokens, np.int16)
+def _scores(
+    device: Device, geometry: Geometry, keys: ScoringKeys, query: QuantisedQuery, theirs: int, streams: int
+) -> Callable[[int], list[Done]]:
+    """Host and device score at the same time, as they do in a step: they share a memory, and perhaps a processor.
 
-    def work(i: int) -> int:
-        device.submit(Stream(i % streams, 0), query, [Run(0, tokens)]).merge_into(scores)
-        return tokens * geometry.row_bytes
+    theirs   tokens the device scores at a time; the host scores all
+    """
+    tiles = [pack(keys.integers) for _ in range(streams)]  # copies, as many as a step has layers to go through
+    ours, scores = np.empty(len(keys.integers), np.int16), np.empty(theirs, np.int16)
+    counters = device.counters
+
+    def work(i: int) -> list[Done]:
+        before, asked = counters.seconds, time.perf_counter()
+        ticket = device.submit(Stream(i % streams, 0), query, [Run(0, theirs)])
+        start = time.perf_counter()
+        query.native.score(tiles[i % streams], keys.exponents, ours)
+        host = time.perf_counter() - start
+        ticket.merge_into(scores)
+        scanned = counters.seconds - before or time.perf_counter() - asked
+        return [(len(ours) * geometry.row_bytes, host), (theirs * geometry.row_bytes, scanned)]
 
     return work
 

@@ -90,7 +90,7 @@ def calibrate_command(
     with console.status("filling the device") as status:
 
         def show(name: str) -> None:
-            status.update(f"measuring {name}: how fast {_MEANING[name]}")
+            status.update(f"measuring how fast {_MEANING[name]}" + (", and the device" if name == "f_c" else ""))
 
         measured = measure(store, geometry, compute, alpha=alpha, seconds=seconds, on_step=show)
     where = fingerprint(store, geometry, compute)

@@ -106,7 +106,12 @@ class Counters:
 
 
 class ScoreTicket(ABC):
-    """Scores in flight. Taken once, block by block or all together; blocks come in the order of the runs."""
+    """Scores in flight. Taken once, block by block or all together; blocks come in the order of the runs.
+
+    shared   whoever waits for them works on them as well
+    """
+
+    shared = False
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = tuple(runs)

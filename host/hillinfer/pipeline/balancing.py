@@ -33,8 +33,8 @@ from hillinfer.store.split import Split
 
 logger = logging.getLogger(__name__)
 
-_MEMORY = 7 / 8  # of what was known, kept at each step: the last eight or so count
-_WARM = 4  # steps before the split follows: the first ones fill buffers and page tables
+_FRESH = 1 / 16  # what a step counts for in the averages, once there have been so many
+_WARM = 4  # steps that count for little: they fill buffers and page tables, and the split does not follow them
 _USUAL = 8192  # tokens of a context whose α stands for all before the first step
 
 
@@ -49,10 +49,10 @@ class Flow:
         self.nbytes += nbytes
         self.seconds += seconds
 
-    def blend(self, step: Flow) -> None:
+    def blend(self, step: Flow, weight: float) -> None:
         """Take a step into the average."""
-        self.nbytes = _MEMORY * self.nbytes + (1 - _MEMORY) * step.nbytes
-        self.seconds = _MEMORY * self.seconds + (1 - _MEMORY) * step.seconds
+        self.nbytes += weight * (step.nbytes - self.nbytes)
+        self.seconds += weight * (step.seconds - self.seconds)
 
     def rate(self, otherwise: float) -> float:
         """Bytes per second; ``otherwise`` where nothing was seen."""
@@ -71,9 +71,9 @@ class Flows:
         device = self.device.seconds + self.read.seconds + self.attended_cold.seconds
         return Times(self.host.seconds + self.attended.seconds, device)
 
-    def blend(self, step: Flows) -> None:
+    def blend(self, step: Flows, weight: float) -> None:
         for name, flow in vars(self).items():
-            flow.blend(getattr(step, name))
+            flow.blend(getattr(step, name), weight)
 
 
 class Balance:
@@ -86,6 +86,7 @@ class Balance:
         self.split, self._rates, self._row_bytes = split, rates, row_bytes
         self._step, self._average, self._steps = Flows(), Flows(), 0
         self._scanned = (0, 0.0)
+        self._helped = 0.0  # tokens of the device's share that the host scored in this step
         self.last = Times(0.0, 0.0)
         """Seconds of the last step's two paths."""
 
@@ -95,9 +96,14 @@ class Balance:
 
     # ---- what a step did, told where it happens
 
-    def scored(self, tokens: int, seconds: float) -> None:
-        """The host scored tokens."""
-        self._step.host.add(tokens * self._row_bytes, seconds)
+    def scored(self, tokens: int, seconds: float, *, helping: float = 0.0, of: int = 0) -> None:
+        """The host scored tokens in that time.
+
+        helping   seconds it worked on the device's share then; what it did of those ``of`` tokens, its own speed says
+        """
+        helped = min(tokens * helping / seconds, of / 2) if helping and seconds else 0.0
+        self._step.host.add((tokens + helped) * self._row_bytes, seconds + helping)
+        self._helped += helped
 
     def spent(self, cold: int, spent: Spent) -> None:
         """Rows were attended, ``cold`` of them out of the cold pool, in that time.
@@ -122,16 +128,17 @@ class Balance:
         tokens, seconds = counters.scanned_tokens - self._scanned[0], counters.seconds - self._scanned[1]
         self._scanned = counters.scanned_tokens, counters.seconds
         step, self._step = self._step, Flows()
+        helped, self._helped = self._helped, 0.0
         if not step.host.nbytes:  # nothing was decoded: a prompt, or all is attended
             return
-        step.device.add(tokens * self._row_bytes, seconds)
-        if self._steps == 0:
-            self._average = step
-        else:
-            self._average.blend(step)
+        step.device.add(max(0.0, tokens - helped) * self._row_bytes, seconds)
+        if self._steps == _WARM:
+            self._average = Flows()
+        since = self._steps - (_WARM if self._steps >= _WARM else 0)
+        self._average.blend(step, max(_FRESH, 1 / (since + 1)))
         self.last = step.times
         self._steps += 1
-        if self._rates is not None and self._steps >= _WARM:
+        if self._rates is not None and self._steps > _WARM:
             self.split.lean(self.formula_share())
 
     # ---- what follows from it

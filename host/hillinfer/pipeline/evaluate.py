@@ -49,9 +49,9 @@ class Evaluator:
             start = time.perf_counter()
             with self._trace.span("host score"):
                 hosted = [self._host(stream, query, out) for query, out in zip(queries, results, strict=True)]
-            if self._balance is not None and count:
-                self._balance.scored(sum(hosted), time.perf_counter() - start)
+            scored_in = time.perf_counter() - start
             meanwhile()
+            start = time.perf_counter()
             for ticket, out in zip(tickets, results, strict=False):
                 with self._trace.span("merge blocks"):
                     ticket.merge_into(out)
@@ -60,6 +60,9 @@ class Evaluator:
                 ticket.cancel()
             raise
         remote = sum(run.tokens for run in runs)
+        if self._balance is not None and count:
+            helping = time.perf_counter() - start if any(ticket.shared for ticket in tickets) else 0.0
+            self._balance.scored(sum(hosted), scored_in, helping=helping, of=remote * len(tickets))
         if any(scored + remote != stream.length for scored in hosted):
             raise DeviceError(f"{stream.id}: host and device own {hosted[0] + remote} of {stream.length} tokens")
         if count:

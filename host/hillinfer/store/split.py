@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_LEAST = 1 / 8
+_LEAST = 1 / 16
 """Of the smaller side's tokens, as good as: less is not worth moving a tile for."""
 
 
@@ -20,7 +20,7 @@ class Split:
     def lean(self, host: float) -> None:
         """Take over a wanted share, unless it is so near the present one that tiles would only go to and fro.
 
-        Half and half, a difference counts from 1/32 of all tokens on, and from less where one side has few. The ends,
+        Half and half, a difference counts from 1/64 of all tokens on, and from less where one side has few. The ends,
         nothing and everything, are always taken over.
         """
         if self.host is None or abs(host - self.host) > _LEAST * host * (1 - host) or host in (0.0, 1.0):

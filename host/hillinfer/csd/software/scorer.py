@@ -23,6 +23,8 @@ from hillinfer.kv.query import QuantisedQuery
 class _Launch(ScoreTicket):
     """A launch that the scanning thread works on, or whoever waits for it."""
 
+    shared = True
+
     def __init__(self, runs: Sequence[Run], launch: _native.Launch, tag: int, record: Record) -> None:
         super().__init__(runs)
         self._launch, self._tag, self._record = launch, tag, record
