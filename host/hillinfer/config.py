@@ -83,6 +83,11 @@ DEVICE_KEYS = ("auto", "resident", "stream")
 DEVICE_SPLITS = ("tokens", "layer")
 """How several cards share the keys: each scores a part of every query, or whole layers."""
 
+SCORING_COPIES = ("auto", "int8", "int4", "projected", "projected/2", "projected/4", "projected/8", "stream")
+"""What is scanned in place of the keys, the finest first: INT8; INT4; INT4 on a half, a quarter or an eighth of the
+axes; no copy, the keys themselves read for every query. "auto": the finest that fits its budget, INT8 without one;
+"projected": the same of those, a quarter without a budget."""
+
 ON_DEVICE_ERROR = ("fail", "fallback")
 """What to do when a device fails: stop, or go on with the software device, which gives the same scores."""
 
@@ -121,7 +126,8 @@ class StoreSettings:
     device         the computational storage device that owns the cold pool, by its name (csd/names.py); several with
                    commas share it.
     xclbin         the kernel's image for xrt and pynq devices; None: the one in bitstreams/, if there is one.
-    device_keys    one of ``DEVICE_KEYS``; unused by the software device.
+    device_keys    one of ``DEVICE_KEYS``; the software device takes "auto" as "resident", and has no copy with
+                   "stream".
     device_split   one of ``DEVICE_SPLITS``; unused with one card.
     on_device_error  one of ``ON_DEVICE_ERROR``; unused by the software device.
     placement      one of ``PLACEMENTS``
@@ -130,6 +136,9 @@ class StoreSettings:
     lookahead      layers ahead of the one at work for which cold rows start to be read, by a foretold query: 0 or 1.
                    What is selected, and so the output, is the same. For policies that select by scores.
     threads        of the CPU, that share a layer's scoring and attention; the caller's is one of them.
+    scoring_copy   what of the keys is scanned, one of ``SCORING_COPIES``.
+    scoring_bytes  what the scoring copies of all layers and sequences together may take where the device keeps them
+                   (memory of this machine for the software device), besides ``hot_bytes``; None: what they need.
     trace          record what ran when (``HillInferCache.trace``); costs a little time per step.
     """
 
@@ -145,6 +154,8 @@ class StoreSettings:
     balance: str | float = "auto"
     lookahead: int = 0
     threads: int = 1
+    scoring_copy: str = "auto"
+    scoring_bytes: Budget | None = None
     trace: bool = False
 
     def __post_init__(self) -> None:
@@ -158,10 +169,13 @@ class StoreSettings:
             raise SettingError(f"lookahead is {self.lookahead}: 1 reads ahead for the next layer, 0 does not")
         choices = {"device_keys": DEVICE_KEYS, "device_split": DEVICE_SPLITS, "on_device_error": ON_DEVICE_ERROR}
         choices["placement"] = PLACEMENTS
+        choices |= {"scoring_copy": SCORING_COPIES}
         for setting, known in choices.items():
             word: str = getattr(self, setting)
             if word not in known:
                 raise SettingError(f"unknown {setting} {word!r}{nearest(word, known)}")
+        if self.scoring_bytes is not None and (self.scoring_bytes.nbytes or self.scoring_bytes.share or 0) < 0:
+            raise SettingError("scoring_bytes must not be negative: 0 keeps no copy, keys are then streamed")
         for name in ("hot_bytes", "device_bytes"):
             budget: Budget | None = getattr(self, name)
             if budget is not None and (budget.nbytes or budget.share or 0) <= 0:

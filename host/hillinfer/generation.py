@@ -99,6 +99,7 @@ def generate(
             device_launches=0 if stats is None else stats.device_launches,
             device_seconds=0.0 if stats is None else stats.device_seconds,
             device_fallback=None if stats is None else stats.device_fallback,
+            scoring_copy=None if stats is None else stats.scoring_copy,
             host_share=None if stats is None else stats.host_share,
             balance_error=None if stats is None else stats.balance_error,
             lookahead_hit_rate=None if stats is None else stats.lookahead_hit_rate,

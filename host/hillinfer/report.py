@@ -20,11 +20,15 @@ class TierBytes:
 
 @dataclass
 class Tiers:
-    """The three tiers: compute device, hot pool (DRAM), cold pool (files)."""
+    """The three tiers: compute device, hot pool (DRAM), cold pool (files).
+
+    ``scoring`` is what the storage device keeps besides, of keys to be scanned: the software device in DRAM.
+    """
 
     device: TierBytes = field(default_factory=TierBytes)
     hot: TierBytes = field(default_factory=TierBytes)
     cold: TierBytes = field(default_factory=TierBytes)
+    scoring: TierBytes = field(default_factory=TierBytes)
 
 
 @dataclass
@@ -42,6 +46,7 @@ class Report:
     balance_error     |T_cpu − T_csd| / max of the last steps' two paths; None as before
     lookahead_hit_rate  cold rows that were on their way before the step asked for them / cold rows of such steps
     lookahead_rows    rows read ahead of the steps, wanted then or not
+    scoring_copy      what of the keys it scanned: "int8", "int4", "projected/4", …; None: nothing was scored
     drops             whether the policy drops tokens, which cannot come back
     dropped_tokens    tokens that a KV head no longer has at the end, mean over layers and heads
     events            what else happened how often while decoding, by the policy's own names ("drifts", "refills")
@@ -65,6 +70,7 @@ class Report:
     device_launches: int = 0
     device_seconds: float = 0.0
     device_fallback: str | None = None
+    scoring_copy: str | None = None
     host_share: float | None = None
     balance_error: float | None = None
     lookahead_hit_rate: float | None = None

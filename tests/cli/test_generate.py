@@ -18,7 +18,7 @@ from hillinfer import models
 from hillinfer.cli.progress import PrefillBar
 from hillinfer.report import Report
 
-TIERS = {"device", "hot", "cold"}
+TIERS = {"device", "hot", "cold", "scoring"}
 
 
 @pytest.fixture

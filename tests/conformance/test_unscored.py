@@ -7,6 +7,7 @@ import pytest
 
 from hillinfer.csd.contract import Run
 from hillinfer.errors import DeviceError
+from hillinfer.kv.keys import ScoringKeys
 from tests.conformance.held import random_query, random_tokens
 
 
@@ -48,3 +49,30 @@ def test_keys_come_with_all_tokens_or_with_none(held):
         out = np.empty((64, held.geometry.row_bytes), np.uint8)
         held.device.read(stream, np.arange(64), out).wait()
         np.testing.assert_array_equal(out, held.rows[stream])
+
+
+def test_keys_that_come_after_their_rows_and_others_in_their_place(held):
+    """As a copy has them that is fitted to a prompt, and fitted again later."""
+    stream, first, other = held.fresh(), held.fresh(320, seed=5), held.fresh(384, seed=6)
+    _without_keys(held, stream, 320, seed=5)
+    query, all_runs = random_query(np.random.default_rng(6), held.geometry), [Run(0, 128), Run(192, 128)]
+
+    def keys(of, start, stop):
+        whole = held.keys[of]
+        return ScoringKeys(whole.integers[start:stop], whole.exponents[start // 64 : stop // 64])
+
+    with pytest.raises(DeviceError, match="leave a gap"):
+        held.device.rekey(stream, 64, keys(first, 64, 128))
+    for start, stop in ((0, 128), (128, 320)):
+        held.device.rekey(stream, start, keys(first, start, stop))
+    held.keys[stream] = held.keys[first]
+    held.check(stream, query, all_runs, list(held.device.submit(stream, query, all_runs)))
+    held.append(stream, 64, seed=7)
+    with pytest.raises(DeviceError, match="leave a gap"):
+        held.device.rekey(stream, 448, keys(other, 0, 64))
+    before = held.device.counters.scoring_bytes
+    for start, stop in ((0, 192), (192, 384)):
+        held.device.rekey(stream, start, keys(other, start, stop))
+    assert held.device.counters.scoring_bytes == before
+    held.keys[stream] = held.keys[other]
+    held.check(stream, query, [Run(0, 384)], list(held.device.submit(stream, query, [Run(0, 384)])))

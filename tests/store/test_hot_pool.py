@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hillinfer.kv.copies.int8 import Int8Copy
 from hillinfer.kv.geometry import TILE, Geometry
 from hillinfer.kv.keys import cast_keys
 from hillinfer.store.device_tier import DeviceTier
@@ -91,7 +92,7 @@ def test_the_device_tier_scores_tokens_as_if_they_came_at_once():
     generator = torch.Generator().manual_seed(1)
     scale = torch.logspace(-2, 2, 150)[:, None]  # the tile's exponent has to follow
     rows = torch.randn(150, GEOMETRY.row_stride, generator=generator) * scale
-    tier = DeviceTier(GEOMETRY, 3, "int8", torch.device("cpu"))
+    tier = DeviceTier(GEOMETRY, 3, Int8Copy(), torch.device("cpu"))
     for i in range(150):
         tier.append(rows[i : i + 1])
         whole = cast_keys(GEOMETRY.unpack_rows(rows[: i + 1])[0])

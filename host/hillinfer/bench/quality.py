@@ -26,10 +26,11 @@ from hillinfer.policies import HillInfer
 
 @dataclass(frozen=True)
 class Method:
-    """Its label and policy."""
+    """Its label and policy, and which scoring copy it ranks by."""
 
     label: str
     policy: HillInfer
+    scoring_copy: str = "auto"
 
 
 def methods(alpha: float) -> list[Method]:
@@ -57,6 +58,7 @@ class QualityRow:
     hot_peak_bytes: int
     cold_bytes: int
     cold_read_bytes_per_token: float
+    scoring_bytes: int
 
 
 _Run = tuple[float, float, CacheStats]
@@ -87,7 +89,8 @@ def compare(
             full = _decode(model, record.stock(), text, record.tokens)
             for method, mine in zip(chosen, runs, strict=True):
                 on_progress(f"{where}: {method.label}")
-                store = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=cold_dir)
+                copy = method.scoring_copy
+                store = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=cold_dir, scoring_copy=copy)
                 with HillInferCache(model, method.policy, store=store) as cache:
                     cache.expect(text.shape[1])
                     record.replay(cache)
@@ -124,4 +127,5 @@ def _row(label: str, runs: list[_Run], steps: int) -> QualityRow:
         max(each.tiers.hot.peak_bytes for each in stats),
         max(each.tiers.cold.bytes for each in stats),
         statistics.mean(each.cold_read_bytes / steps for each in stats),
+        max(each.tiers.scoring.peak_bytes for each in stats),
     )

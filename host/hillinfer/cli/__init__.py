@@ -20,6 +20,7 @@ from hillinfer.cli import (  # noqa: F401  # they add their commands
     bench_all,
     bench_balance,
     bench_big,
+    bench_copies,
     bench_decode,
     bench_growth,
     bench_io,

@@ -80,6 +80,19 @@ class DeviceSplit(str, Enum):
     layer = "layer"
 
 
+class ScoringCopy(str, Enum):
+    """What of the keys is scanned at every step."""
+
+    auto = "auto"
+    int8 = "int8"
+    int4 = "int4"
+    projected = "projected"
+    half = "projected/2"
+    quarter = "projected/4"
+    eighth = "projected/8"
+    stream = "stream"
+
+
 class OnDeviceError(str, Enum):
     """What to do when the device fails."""
 
@@ -259,6 +272,22 @@ def generate_command(
     threads: Annotated[
         int, typer.Option(help="CPU threads that share a layer's scoring and attention.", rich_help_panel=_TIERS)
     ] = 1,
+    scoring_copy: Annotated[
+        ScoringCopy | None,
+        typer.Option(
+            help="What of the keys is scanned at every step, finest first; auto: the finest that fits its budget.",
+            show_default="auto",
+            rich_help_panel=_TIERS,
+        ),
+    ] = None,
+    scoring_bytes: Annotated[
+        str | None,
+        typer.Option(
+            help="Memory for what is scanned, besides --hot-bytes: bytes or a share of the KV cache.",
+            show_default="what INT8 keys need",
+            rich_help_panel=_TIERS,
+        ),
+    ] = None,
     prefill_chunk: Annotated[
         int,
         typer.Option(
@@ -313,6 +342,8 @@ def generate_command(
         device_keys=device_keys.value,
         device_split=device_split.value,
         on_device_error=on_device_error.value,
+        scoring_copy=ScoringCopy.auto.value if scoring_copy is None else scoring_copy.value,
+        scoring_bytes=None if scoring_bytes is None else _budget("--scoring-bytes", scoring_bytes),
         balance=balance,
         lookahead=lookahead,
         threads=threads,
@@ -330,6 +361,11 @@ def generate_command(
     given |= {"reduce": reduce and reduce.value, "scope": scope and scope.value}
     load_file(policy_file)
     chosen = choose(policy, budget, settings, given)
+    if (scoring_copy or scoring_bytes) and policy != DEFAULT:
+        raise SettingError(
+            f"--scoring-copy and --scoring-bytes are about keys that are scanned, and --policy {policy} scans none so: "
+            "leave them out"
+        )
     if chosen is not None and not chosen.drops:
         check_devices(store)
     else:

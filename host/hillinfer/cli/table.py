@@ -29,6 +29,9 @@ def report_table(report: Report) -> Table:
         ("cold pool (files)", tiers.cold),
     ):
         table.add_row(f"KV in the {name}", human_bytes(tier.bytes), human_bytes(tier.peak_bytes))
+    if report.scoring_copy is not None:
+        copy = tiers.scoring
+        table.add_row(_copied(report), human_bytes(copy.bytes), human_bytes(copy.peak_bytes))
     table.add_row("process memory (RSS), measured", "", human_bytes(report.rss_peak_bytes), end_section=True)
 
     table.add_row("hot-pool hit rate", _share(report.hot_hit_rate), "")
@@ -54,6 +57,11 @@ def report_table(report: Report) -> Table:
     decode = report.decode_ms_per_token
     table.add_row("decode", "–" if decode is None else f"{decode:.1f} ms/token", "")
     return table
+
+
+def _copied(report: Report) -> str:
+    where = "DRAM" if report.device in (None, "software") else report.device
+    return f"scoring copy {report.scoring_copy} ({where})"
 
 
 def _scanned(report: Report) -> str:

@@ -4,7 +4,8 @@ A device owns the cold pool: it keeps every row it is given for as long as it li
 reads rows back. The life of a token on it:
 
     append(stream, first, rows, keys)   once, in whole tiles, in order; returns before the bytes are on the medium; keys
-                                        with all tokens of a stream, or with none of one that is never scored
+                                        with all tokens of a stream, or with none of one that is not scored (yet)
+    rekey(stream, first, keys)          at any time: scoring keys that come later than the rows, or others than before
     submit(stream, query, runs)         any number of times: Score Blocks of the tokens in ``runs`` stream back
     read(stream, positions, out)        any number of times: full-precision rows, each one checked
     close()                             everything is gone, from memory and from the medium
@@ -26,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from hillinfer.csd.abi import ScoreBlock
 from hillinfer.errors import DeviceError
@@ -44,6 +46,10 @@ class Stream(NamedTuple):
 
     layer: int
     sequence: int
+
+
+Cast = Callable[[Stream, torch.Tensor], ScoringKeys]
+"""Casts keys [H, n, d] of a stream, the first of which starts a tile, as its scoring keys were cast."""
 
 
 class Run(NamedTuple):
@@ -196,7 +202,15 @@ class Device(ABC):
         n and first are multiples of 64, and first is the number of tokens the stream holds. The arrays may be
         reused after the call. Blocks while too much is still unwritten (back-pressure).
 
-        keys   None: this stream is never scored. DeviceError unless all of its tokens come with keys, or none.
+        keys   None: this stream is not scored, or has its keys by ``rekey`` before it is. DeviceError unless all of
+               its tokens have keys, or none.
+        """
+
+    @abstractmethod
+    def rekey(self, stream: Stream, first: int, keys: ScoringKeys) -> None:
+        """Keep these scoring keys for whole tiles of tokens first… that have been appended, in place of any others.
+
+        In order, without a gap behind those that have keys. No score of the stream may be under way.
         """
 
     @abstractmethod

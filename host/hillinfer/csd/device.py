@@ -27,7 +27,7 @@ class TwoPartDevice(Device):
 
     def __init__(self, rows: ColdRows, scorer: Scorer) -> None:
         self.rows, self.scorer = rows, scorer
-        self._unscored: set[Stream] = set()
+        self._keyed: dict[Stream, int] = {}  # tokens with scoring keys
         self._calls = threading.Lock()
         self._close = weakref.finalize(self, _close, rows, scorer)
 
@@ -48,23 +48,32 @@ class TwoPartDevice(Device):
     def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys | None) -> None:
         with self._calls:
             self._check_open()
-            if self.rows.length(stream) and (stream in self._unscored) != (keys is None):
+            held, keyed = self.rows.length(stream), self._keyed.get(stream, 0)
+            if held and (keyed != held if keys is not None else keyed):
                 raise DeviceError(f"layer {stream.layer}: scoring keys come with all tokens of a stream, or with none")
             self.rows.append(stream, first, rows)
             self.counters.stored_bytes += rows.size
-            if keys is None:
-                self._unscored.add(stream)
-            else:
+            if keys is not None:
                 self.scorer.append(stream, first, rows, keys)
+                self._keyed[stream] = first + len(rows)
+
+    def rekey(self, stream: Stream, first: int, keys: ScoringKeys) -> None:
+        with self._calls:
+            self._check_open()
+            tokens, keyed = len(keys.integers), self._keyed.get(stream, 0)
+            if first % TILE or tokens % TILE or first > keyed or first + tokens > self.rows.length(stream):
+                raise DeviceError(f"layer {stream.layer}: scoring keys of {tokens} tokens from {first} on leave a gap")
+            self.scorer.rekey(stream, first, keys)
+            self._keyed[stream] = max(keyed, first + tokens)
 
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
         with self._calls:
             self._check_open()
-            if stream in self._unscored:
+            held = self._keyed.get(stream, 0)
+            if not held and self.rows.length(stream):
                 raise DeviceError(
                     f"layer {stream.layer}: nothing to score, the stream's tokens came without scoring keys"
                 )
-            held = self.rows.length(stream)
             for run in runs:
                 if run.first % TILE or run.tokens % TILE or not 0 < run.tokens <= held - run.first or run.first < 0:
                     raise DeviceError(f"layer {stream.layer}: no whole tiles in {run} of {held} tokens")

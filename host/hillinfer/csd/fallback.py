@@ -18,12 +18,12 @@ import torch
 
 from hillinfer.csd.abi import ScoreBlock
 from hillinfer.csd.cold.rows import ColdRows
-from hillinfer.csd.contract import KeyRun, Record, Rows, Run, ScoreTicket, Stream
+from hillinfer.csd.contract import Cast, KeyRun, Record, Rows, Run, ScoreTicket, Stream
 from hillinfer.csd.scorer import Scorer
 from hillinfer.csd.software.scorer import SoftwareScorer
 from hillinfer.errors import CorruptRecordError, DeviceError
 from hillinfer.kv.geometry import TILE
-from hillinfer.kv.keys import ScoringKeys, cast_keys
+from hillinfer.kv.keys import ScoringKeys
 from hillinfer.kv.query import QuantisedQuery
 
 logger = logging.getLogger(__name__)
@@ -35,12 +35,12 @@ _PIECE_BYTES = 4 << 20  # of rows read at a time to make the scoring copy again
 class FallbackScorer(Scorer):
     """A scorer until it fails, the software device's from then on.
 
-    rows         the cold pool, which has every token that was appended
-    key_format   what the engine casts keys to
+    rows   the cold pool, which has every token that was appended
+    cast   how the engine casts a stream's keys [H, n, d]
     """
 
-    def __init__(self, scorer: Scorer, rows: ColdRows, record: Record, *, key_format: str = "int8") -> None:
-        self._scorer, self._rows, self._record, self._key_format = scorer, rows, record, key_format
+    def __init__(self, scorer: Scorer, rows: ColdRows, record: Record, cast: Cast) -> None:
+        self._scorer, self._rows, self._record, self._cast = scorer, rows, record, cast
         self.capabilities, self.counters = scorer.capabilities, scorer.counters
         self._software: SoftwareScorer | None = None
         self._scored: set[Stream] = set()  # the cold pool has streams without scoring keys as well
@@ -67,6 +67,18 @@ class FallbackScorer(Scorer):
         with self._falling:
             if self._fallen().tokens(stream) == first:  # else their keys were made from the rows, which are there
                 self._fallen().append(stream, first, rows, keys)
+
+    def rekey(self, stream: Stream, first: int, keys: ScoringKeys) -> None:
+        self._scored.add(stream)
+        if self._software is None:
+            try:
+                self._scorer.rekey(stream, first, keys)
+            except _FAILURES as error:
+                self._fall(error)
+            else:
+                return
+        with self._falling:
+            self._fallen().rekey(stream, first, keys)
 
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
         if self._software is None:
@@ -136,7 +148,7 @@ class FallbackScorer(Scorer):
             piece = torch.empty(len(positions), geometry.row_stride, dtype=geometry.dtype)
             whole = piece.view(torch.uint8).numpy()
             rows.read(stream, positions, whole).wait()
-            software.append(stream, first, whole, cast_keys(geometry.unpack_rows(piece)[0], self._key_format))
+            software.append(stream, first, whole, self._cast(stream, geometry.unpack_rows(piece)[0]))
 
 
 class _Guarded(ScoreTicket):

@@ -7,18 +7,21 @@ import os
 from pathlib import Path
 
 from hillinfer.config import StoreSettings, default_cold_dir
-from hillinfer.csd.contract import Device, Record
+from hillinfer.csd.contract import Cast, Device, Record
 from hillinfer.csd.images import find_image
 from hillinfer.csd.kernel.board import Board
 from hillinfer.csd.names import DeviceName, parse_devices
 from hillinfer.kv.geometry import Geometry
 
 
-def open_device(settings: StoreSettings, geometry: Geometry, region_tokens: int, record: Record) -> Device:
+def open_device(
+    settings: StoreSettings, geometry: Geometry, region_tokens: int, record: Record, cast: Cast | None = None
+) -> Device:
     """Open the devices that ``settings`` names, with their cold pool in its folder (the default one is made).
 
     region_tokens   most tokens a sequence may have
     record          tells a trace what the device did, see the contract
+    cast            how the engine casts keys, where the geometry says that their copy is a fitted one
 
     DeviceError says what is missing; SettingError that devices do not go together.
     """
@@ -27,7 +30,14 @@ def open_device(settings: StoreSettings, geometry: Geometry, region_tokens: int,
     if names == (DeviceName("software"),):
         from hillinfer.csd.software import SoftwareDevice
 
-        return SoftwareDevice(geometry, folder, create=create, region_tokens=region_tokens, record=record)
+        return SoftwareDevice(
+            geometry,
+            folder,
+            create=create,
+            region_tokens=region_tokens,
+            record=record,
+            streamed=settings.device_keys == "stream",
+        )
     from hillinfer.csd.kernel.device import KernelDevice
     from hillinfer.csd.kernel.scorer import KernelSettings
 
@@ -44,8 +54,14 @@ def open_device(settings: StoreSettings, geometry: Geometry, region_tokens: int,
         create=create,
         region_tokens=region_tokens,
         record=record,
-        settings=KernelSettings(keys=settings.device_keys, split=settings.device_split),
+        settings=KernelSettings(
+            keys=settings.device_keys,
+            key_format=geometry.key_format,
+            copy="auto" if geometry.copy_dim is None else "integers",
+            split=settings.device_split,
+        ),
         fallback=settings.on_device_error == "fallback",
+        cast=cast,
     )
 
 

@@ -40,6 +40,10 @@ class Scorer(ABC):
         """Keep the scoring keys of the tokens first…, which are the next whole tiles; ``rows`` hold the same keys."""
 
     @abstractmethod
+    def rekey(self, stream: Stream, first: int, keys: ScoringKeys) -> None:
+        """Keep other scoring keys for the tokens first… from now on, or such that come later than their rows."""
+
+    @abstractmethod
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> ScoreTicket:
         """Score the tokens of ``runs`` against a query."""
 

@@ -74,6 +74,10 @@ class ByLayer(_Several):
         scorer, its = self._share(stream)
         scorer.append(its, first, rows, keys)
 
+    def rekey(self, stream: Stream, first: int, keys: ScoringKeys) -> None:
+        scorer, its = self._share(stream)
+        scorer.rekey(its, first, keys)
+
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> AssembledTicket:
         scorer, its = self._share(stream)
         return scorer.submit(its, query, runs)
@@ -92,11 +96,19 @@ class ByTokens(_Several):
         return sum(scorer.check_room(share, sequences) for scorer, share in zip(self.scorers, shares, strict=True))
 
     def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:
-        for board, here, stretch in self._stretches(Run(first, len(rows))):
+        for board, here, part, share in self._shares(first, keys):
+            self.scorers[board].append(stream, here, rows[part], share)
+
+    def rekey(self, stream: Stream, first: int, keys: ScoringKeys) -> None:
+        for board, here, _, share in self._shares(first, keys):
+            self.scorers[board].rekey(stream, here, share)
+
+    def _shares(self, first: int, keys: ScoringKeys) -> Iterator[tuple[int, int, slice, ScoringKeys]]:
+        """The board, the position on it, which of the tokens, and their keys, for every part that is on one board."""
+        for board, here, stretch in self._stretches(Run(first, len(keys.integers))):
             part = slice(stretch.first - first, stretch.first - first + stretch.tokens)
             tiles = slice(part.start // TILE, part.stop // TILE)
-            share = ScoringKeys(keys.integers[part], keys.exponents[tiles])
-            self.scorers[board].append(stream, here, rows[part], share)
+            yield board, here, part, ScoringKeys(keys.integers[part], keys.exponents[tiles])
 
     def submit(self, stream: Stream, query: QuantisedQuery, runs: Sequence[Run]) -> AssembledTicket:
         of_board: list[list[Run]] = [[] for _ in self.scorers]

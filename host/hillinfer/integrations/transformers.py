@@ -64,6 +64,7 @@ class CacheStats:
     device_launches: int = 0
     device_seconds: float = 0.0
     device_fallback: str | None = None
+    scoring_copy: str | None = None
     host_share: float | None = None
     balance_error: float | None = None
     lookahead_hit_rate: float | None = None
@@ -217,6 +218,7 @@ class HillInferCache(Cache):
             counters.launches,
             counters.seconds,
             counters.fallback,
+            self._engine.scoring_copy,
             *self._engine.balanced,
             ledger.lookahead_hit_rate,
             ledger.ahead_rows,

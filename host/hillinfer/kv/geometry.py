@@ -7,6 +7,8 @@ from functools import cached_property
 
 import torch
 
+from hillinfer import _native
+
 TILE = 64
 """Tokens per tile: they share one exponent per KV head, and are scored by one side (kernel.md, ``exps``)."""
 
@@ -25,6 +27,8 @@ class Geometry:
     layers     layers whose KV this engine holds (sliding-window layers keep their own cache)
     kv_heads   KV heads H; group: query heads per KV head G; head_dim: d of keys and of values
     dtype      of keys and values as they are attended
+    key_format of the scoring copy's integers, "int8" or "int4"
+    copy_dim   elements of a head's key in the scoring copy where it is a fitted one; None: the keys themselves, cast
     """
 
     layers: int
@@ -32,6 +36,8 @@ class Geometry:
     group: int
     head_dim: int
     dtype: torch.dtype
+    key_format: str = "int8"
+    copy_dim: int | None = None
 
     @cached_property
     def row_elements(self) -> int:
@@ -51,8 +57,13 @@ class Geometry:
 
     @cached_property
     def score_key_bytes(self) -> int:
-        """Bytes of a token's key in the scoring copy: INT8, all KV heads."""
-        return self.kv_heads * self.head_dim
+        """Bytes of a token's key in the scoring copy as it is scanned here, all KV heads."""
+        return _native.tile_bytes(self.kv_heads, self.scored_dim, self.key_format) // TILE
+
+    @property
+    def scored_dim(self) -> int:
+        """Elements of a head's key in the scoring copy."""
+        return self.head_dim if self.copy_dim is None else self.copy_dim
 
     def kv_bytes(self, tokens: int, sequences: int) -> int:
         """Bytes of the whole KV cache of ``tokens`` tokens in each of ``sequences`` sequences, all layers."""

@@ -24,6 +24,7 @@ class QuantisedQuery:
 
     reduce   "max" or "sum" over the heads in ``heads``
     heads    the KV heads that take part (all of them, or one where each head selects its own set)
+    key_format   of the keys it is for, "int8" or "int4"
     """
 
     q8: npt.NDArray[np.int8]
@@ -32,11 +33,12 @@ class QuantisedQuery:
     o: npt.NDArray[np.int32]
     reduce: str
     heads: tuple[int, ...]
+    key_format: str = "int8"
 
     @cached_property
     def native(self) -> _native.Query:
-        """What the native scorer takes, for INT8 keys."""
-        return self.native_for("int8")
+        """What the native scorer takes."""
+        return self.native_for(self.key_format)
 
     def native_for(self, key_format: str) -> _native.Query:
         """What the native scorer takes, for keys of "int8", "int4" or "fp16"."""

@@ -33,6 +33,7 @@ class Engine(ABC):
     ledger      bytes per tier, and what moved
     trace       what ran when, where that is recorded
     csd         the storage device behind it, if there is one
+    scoring_copy  what of the keys is scanned (``hillinfer.kv.copies``); None: nothing is scored
     witness     told of every decode step's sets; for tests and studies
     """
 
@@ -42,6 +43,7 @@ class Engine(ABC):
     ledger: Ledger
     trace: Trace
     csd: Device | None = None
+    scoring_copy: str | None = None
     witness: Witness | None = None
 
     @property

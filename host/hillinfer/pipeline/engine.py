@@ -12,7 +12,9 @@ from hillinfer.config import StoreSettings
 from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.registry import open_device
 from hillinfer.errors import DeviceError
+from hillinfer.kv.copies import ScoringCopy
 from hillinfer.kv.geometry import Geometry
+from hillinfer.kv.keys import ScoringKeys
 from hillinfer.pipeline.arrivals import arrivals
 from hillinfer.pipeline.balancing import open_balance
 from hillinfer.pipeline.choosing import Chooser
@@ -28,11 +30,10 @@ from hillinfer.pipeline.work import Behind, Work
 from hillinfer.policies.base import SelectingPolicy
 from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.store.capacity import Capacity
+from hillinfer.store.copy_choice import CopyChoice
 from hillinfer.store.ledger import Ledger
 from hillinfer.store.split import Split
 from hillinfer.store.token_stream import TokenStream, make_pieces
-
-_KEY_FORMAT = "int8"
 
 
 class TieredEngine(Engine):
@@ -57,13 +58,16 @@ class TieredEngine(Engine):
         device: torch.device,
         expected: int = 0,
     ) -> None:
+        scored = isinstance(policy, SelectingPolicy)
+        self.copy = CopyChoice.of(settings, geometry, sequences, expected) if scored else CopyChoice.int8()
+        self.scoring_copy = self.copy.name if scored else None
+        geometry = self.copy.shape(geometry)
         self.geometry, self.policy, self.sequences = geometry, policy, sequences
         self.trace = Trace(enabled=settings.trace)
         self.ledger = Ledger()
         self._heap = Heap()
         self._behind = Behind()
         newest = settings.device_bytes
-        scored = isinstance(policy, SelectingPolicy)
         self.balance = open_balance(settings, geometry, device, policy.attended) if scored else None
         self.capacity = Capacity(
             geometry,
@@ -78,7 +82,11 @@ class TieredEngine(Engine):
             split=Split() if self.balance is None else self.balance.split,
         )
         self.capacity.check(expected, self._working_set)  # before memory is reserved
-        self.csd = open_device(settings, geometry, max_tokens, self.trace.record)
+        streams = [*map(Stream._make, itertools.product(range(geometry.layers), range(sequences)))]
+        unfitted = self.copy.kind.unfitted if scored else None
+        copies: dict[Stream, ScoringCopy] = {} if unfitted is None else dict.fromkeys(streams, unfitted)
+        cast = partial(_cast, copies)
+        self.csd = open_device(self.copy.device(settings), geometry, max_tokens, self.trace.record, cast)
         try:
             self._chooser = self._open_chooser(device, settings.threads)
             pieces = make_pieces(geometry)
@@ -91,12 +99,12 @@ class TieredEngine(Engine):
                         self.capacity,
                         self.ledger,
                         reserve_tokens=max_tokens,
-                        key_format=_KEY_FORMAT if isinstance(policy, SelectingPolicy) else None,
+                        copies=copies,
                         device=device,
                         pieces=pieces,
                     )
                 )
-                for stream in map(Stream._make, itertools.product(range(geometry.layers), range(sequences)))
+                for stream in streams
             }
         except BaseException:
             self.csd.close()
@@ -105,15 +113,19 @@ class TieredEngine(Engine):
     def _open_chooser(self, device: torch.device, threads: int) -> Chooser:
         if isinstance(self.policy, IndexingPolicy):
             return Indexed(self.policy, self.geometry, self.sequences, device, self.trace)
-        if _KEY_FORMAT not in self.csd.capabilities.key_formats:
-            raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
+        wanted = self.geometry.key_format
+        if wanted not in self.csd.capabilities.key_formats:
+            raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {wanted} keys")
         evaluator = Evaluator(self.csd, self.ledger, self.trace, self.balance)
-        apart = self.balance is not None
-        return NearData(self.policy, evaluator, self.trace, self._behind.catch_up, threads=threads, apart=apart)
+        kind, apart, meanwhile = self.copy.kind, self.balance is not None, self._behind.catch_up
+        return NearData(
+            self.policy, self.geometry, kind, evaluator, self.trace, meanwhile, threads=threads, apart=apart
+        )
 
     def expect(self, tokens: int) -> None:
         self.policy.check(tokens)
         self.capacity.check(tokens, self._working_set)
+        self.copy.check(self.geometry, self.sequences, tokens)
         self.csd.check_room(tokens, self.capacity.sequences, scored=isinstance(self.policy, SelectingPolicy))
 
     def _working_set(self, tokens: int) -> int:
@@ -292,11 +304,17 @@ class TieredEngine(Engine):
 
     def settled_ledger(self) -> Ledger:
         self._behind.catch_up()
+        self.ledger.tiers.scoring.set(self.csd.counters.scoring_bytes)
         return self.ledger
 
     def close(self) -> None:
         self._behind, self._works = Behind(), {}
         self.csd.close()
+
+
+def _cast(copies: dict[Stream, ScoringCopy], stream: Stream, keys: torch.Tensor) -> ScoringKeys:
+    """Scoring keys of keys [H, n, d], for a device that has to make them again."""
+    return copies[stream].cast(keys)
 
 
 def _settle(trace: Trace, stream: TokenStream, chosen: Chosen) -> None:

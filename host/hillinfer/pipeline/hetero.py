@@ -25,6 +25,7 @@ from hillinfer.config import StoreSettings
 from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.registry import open_device
 from hillinfer.errors import DeviceError, HillInferError, MemoryBudgetError, SettingError
+from hillinfer.kv.copies import KINDS
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.row_format import row_format
 from hillinfer.pipeline.contract import Engine
@@ -39,7 +40,7 @@ from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import LowerTiers
 from hillinfer.store.token_stream import TokenStream, make_pieces
 
-_KEY_FORMAT = "int8"
+_COPY = KINDS["int8"]
 _HOST = torch.device("cpu")
 
 
@@ -86,18 +87,18 @@ class HeteroEngine(Engine):
         self.capacity.check(expected, self._working_set)
         self.csd = open_device(settings, geometry, max_tokens, self.trace.record)
         try:
-            if scored and _KEY_FORMAT not in self.csd.capabilities.key_formats:
-                raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_KEY_FORMAT} keys")
+            if scored and _COPY.key_format not in self.csd.capabilities.key_formats:
+                raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_COPY.key_format} keys")
             self._refiller = Refiller(geometry, self.ledger, settings.hot_bytes, sequences)
             self._retrieval = Retrieval(policy, self.csd, self._refiller, self.ledger, self.trace)
             pieces = make_pieces(geometry)
+            names = [*map(Stream._make, itertools.product(range(geometry.layers), range(sequences)))]
+            copies = dict.fromkeys(names, _COPY.unfitted) if scored else {}
 
             def stream(name: Stream) -> TokenStream:
-                key_format = _KEY_FORMAT if scored else None
-                sizes = {"reserve_tokens": max_tokens, "key_format": key_format, "device": _HOST, "pieces": pieces}
+                sizes = {"reserve_tokens": max_tokens, "copies": copies, "device": _HOST, "pieces": pieces}
                 return TokenStream(name, geometry, self.csd, self.capacity, self.ledger, **sizes)  # type: ignore[arg-type]
 
-            names = map(Stream._make, itertools.product(range(geometry.layers), range(sequences)))
             self._works = {name: _Work(stream(name)) for name in names}
         except BaseException:
             self.csd.close()

@@ -49,6 +49,10 @@ def open_engine(
     check_served(policy)
     policy = policy.fitted(geometry, sequences)
     policy.check(expected)
+    if not isinstance(policy, SelectingPolicy) and settings.scoring_copy != "auto":
+        raise SettingError(
+            f"the policy {policy.name} has no keys scanned so: leave scoring_copy {settings.scoring_copy} out"
+        )
     if isinstance(policy, Recording):
         return RecordingEngine(geometry, policy, sequences=sequences, device=device)
     sizes = {"sequences": sequences, "max_tokens": max_tokens, "expected": expected}

@@ -7,8 +7,10 @@ import numpy.typing as npt
 import torch
 
 from hillinfer import _native
+from hillinfer.kv.copies.base import ScoringCopy
+from hillinfer.kv.copies.int8 import Int8Copy
 from hillinfer.kv.geometry import TILE, Geometry
-from hillinfer.kv.keys import LIMITS, cast_keys
+from hillinfer.kv.keys import LIMITS
 from hillinfer.kv.scoring import Tiles, tile_bytes
 from hillinfer.store.reserve import reserve
 
@@ -22,18 +24,18 @@ class DeviceTier:
     Rows on another device than the CPU have copies in DRAM, of which the scoring keys are made, and which go to the log
     when their time comes: nothing waits for the device then. No budget counts these.
 
-    key_format   of the scoring keys; None: tokens are never scored, and have none
+    copy   makes the scoring keys; None: there are none, or not before there is one (``recast``)
     """
 
-    def __init__(self, geometry: Geometry, capacity_tiles: int, key_format: str | None, device: torch.device) -> None:
+    def __init__(self, geometry: Geometry, capacity_tiles: int, copy: ScoringCopy | None, device: torch.device) -> None:
         tokens = capacity_tiles * TILE
-        self._geometry, self._format = geometry, key_format
+        self._geometry, self._copy = geometry, copy
         self._in_dram = self._rows = reserve(tokens, geometry.row_stride, geometry.dtype)
         if device.type != "cpu":
             self._rows = torch.zeros(tokens, geometry.row_stride, dtype=geometry.dtype, device=device)
         self._bytes = self._rows.view(torch.uint8).numpy() if device.type == "cpu" else None
         self._floats = self._in_dram.numpy() if geometry.dtype == torch.float32 else None
-        nbytes = tile_bytes(geometry.kv_heads, geometry.head_dim)
+        nbytes = tile_bytes(geometry.kv_heads, geometry.scored_dim, geometry.key_format)
         self._tiles: Tiles = reserve(capacity_tiles, nbytes, torch.uint8).numpy()
         self._exponents = np.zeros((capacity_tiles, geometry.kv_heads), np.int8)
         self.lowest = np.full(geometry.kv_heads, 15, np.int8)
@@ -48,7 +50,7 @@ class DeviceTier:
     @property
     def nbytes(self) -> int:
         """Bytes of the rows held and of their scoring keys."""
-        scoring = 0 if self._format is None else self._geometry.score_key_bytes
+        scoring = 0 if self._copy is None else self._geometry.score_key_bytes
         return self._length * (self._geometry.row_bytes + scoring)
 
     @property
@@ -99,10 +101,15 @@ class DeviceTier:
         if not self.on_cpu:
             self._in_dram[start:stop] = rows.cpu() if in_dram is None else in_dram
         self._length = stop
-        if self._format is None:
-            return
-        if count > 1 or not self._cast_newest():
-            self._cast(start // TILE)
+        if self._copy is not None and (count > 1 or not self._cast_newest(self._copy)):
+            self._cast(self._copy, start // TILE)
+
+    def recast(self, copy: ScoringCopy) -> None:
+        """Make all scoring keys (again) by another copy."""
+        self._copy = copy
+        self.lowest = np.full_like(self.lowest, 15)
+        if self._length:
+            self._cast(copy, 0)
 
     def restart(self, first: int) -> None:
         """Forget what is held; the next token appended is ``first``."""
@@ -120,7 +127,7 @@ class DeviceTier:
         self.first += tokens
         self._length = rest
 
-    def _cast_newest(self) -> bool:
+    def _cast_newest(self, copy: ScoringCopy) -> bool:
         """Cast the newest key with the exponents of its tile; False where they are not those it needs."""
         tile, place = divmod(self._length - 1, TILE)
         if not place:
@@ -130,14 +137,20 @@ class DeviceTier:
             key = self._floats[self._length - 1, : heads * dim]
         else:
             key = self._in_dram[self._length - 1, : heads * dim].float().numpy()
-        exponents, limit = self._exponents[tile], LIMITS[self._format or ""]
-        return _native.pack_with(key.reshape(heads, dim), exponents, limit, self._tiles, self._length - 1)
+        key, exponents, place = key.reshape(heads, dim), self._exponents[tile], self._length - 1
+        if isinstance(copy, Int8Copy):
+            return _native.pack_with(key, exponents, LIMITS["int8"], self._tiles, place)
+        integers = copy.cast_newest(torch.from_numpy(key), exponents)
+        if integers is None:
+            return False
+        _native.pack_keys(integers[None], self._tiles, place, self._geometry.key_format)
+        return True
 
-    def _cast(self, tile: int) -> None:
+    def _cast(self, copy: ScoringCopy, tile: int) -> None:
         """(Re)make the scoring keys of the last tiles, from ``tile`` on."""
         start = tile * TILE
         keys, _ = self._geometry.unpack_rows(self._in_dram[start : self._length])
-        cast = cast_keys(keys, self._format or "")
-        _native.pack_keys(cast.integers, self._tiles, start)
+        cast = copy.cast(keys)
+        _native.pack_keys(cast.integers, self._tiles, start, self._geometry.key_format)
         self._exponents[tile : tile + len(cast.exponents)] = cast.exponents
         self.lowest = np.minimum(self.lowest, cast.exponents.min(0))

@@ -16,7 +16,7 @@ _PLACES = 4  # in which consecutive tiles may lie apart
 
 
 class HostTiles:
-    """INT8 keys of whole tiles, in the scanning layout. Which tiles these are is the stream's choice.
+    """Scoring keys of whole tiles, in the scanning layout. Which tiles these are is the stream's choice.
 
     A tile that leaves is scored by the storage device, which has its keys anyway. Tiles lie in ascending order but for
     those that came back late; gaps are closed once they would take a quarter of the memory, so that a long context
@@ -26,7 +26,8 @@ class HostTiles:
     """
 
     def __init__(self, geometry: Geometry, tiles: int) -> None:
-        self._tile_bytes = tile_bytes(geometry.kv_heads, geometry.head_dim)
+        self._format = geometry.key_format
+        self._tile_bytes = tile_bytes(geometry.kv_heads, geometry.scored_dim, self._format)
         size = tiles + tiles // 4 + _SLACK
         self._keys: Tiles = reserve(size, self._tile_bytes, torch.uint8).numpy()
         self._exponents = np.zeros((size, geometry.kv_heads), np.int8)
@@ -60,7 +61,7 @@ class HostTiles:
             return
         self._make_room(len(staying))
         self._change()
-        packed = pack(keys.integers)
+        packed = pack(keys.integers, self._format)
         for i in staying:
             self._keys[self._end] = packed[i]
             self._exponents[self._end] = keys.exponents[i]

@@ -12,8 +12,8 @@ import torch
 
 from hillinfer.csd.contract import Device, KeyRun, ReadTicket, Run, Stream
 from hillinfer.errors import ColdPoolError
+from hillinfer.kv.copies import CopyKind, KeyMoments, ScoringCopy
 from hillinfer.kv.geometry import TILE, Geometry
-from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.row_attention import ELEMENTS
 from hillinfer.kv.scoring import Tiles, pack
 from hillinfer.store.capacity import Capacity, Room
@@ -29,6 +29,7 @@ Positions = npt.NDArray[np.int64]
 
 _TAKEN = 16  # tiles that the host takes over at most per step, where that is a copy in memory
 _MOVES = 50  # a step moves at most 1/50 of the pool: a change of topic must not flood the disk that also serves reads
+_SAMPLE_TILES = 64  # of 64 tokens each: a scoring copy fitted to more is no better
 _PIECE_BYTES = 4 << 20  # of rows brought together for exact attention at a time
 
 
@@ -113,18 +114,21 @@ class TokenStream:
         ledger: Ledger,
         *,
         reserve_tokens: int,
-        key_format: str | None,
+        copies: dict[Stream, ScoringCopy],
         device: torch.device,
         pieces: tuple[torch.Tensor, torch.Tensor],
     ) -> None:
+        """``copies``: the scoring copy of every stream that has one; this one's is put there once it is fitted."""
         self._pieces = pieces
         self.id, self.geometry, self._csd = stream, geometry, csd
         self._capacity, self._ledger = capacity, ledger
-        self.device_tier = DeviceTier(geometry, max(1, capacity.device_tiles), key_format, device)
+        self._copies = copies
+        self.fitted_at = 0
+        """Tokens of the stream when its copy was fitted."""
+        self.device_tier = DeviceTier(geometry, max(1, capacity.device_tiles), self.copy, device)
         self.hot_pool = HotPool(geometry, capacity.most_rows(reserve_tokens, stream.layer))
         self.host_tiles = HostTiles(geometry, capacity.most_host_tiles(reserve_tokens, stream.layer))
         self.placement = Placement()
-        self._key_format = key_format
         self._lowest = np.full(geometry.kv_heads, 15, np.int8)
         self._context = 0  # tokens of the stream, with those just coming in
         self._counted = (0, 0, 0)
@@ -136,6 +140,11 @@ class TokenStream:
         self._keys_of = (-1, -1)  # tokens stored, and changes of the host's tiles, when ``_keys`` was made
         self.scored_by_device = (0, 0)
         """Tokens, and runs of them, that are the storage device's to score; as of ``keys_in_memory``."""
+
+    @property
+    def copy(self) -> ScoringCopy | None:
+        """How scoring keys are made; None: it is still to be fitted, until when there are none."""
+        return self._copies.get(self.id)
 
     @property
     def stored(self) -> int:
@@ -196,10 +205,7 @@ class TokenStream:
     def _store(self, rows: torch.Tensor) -> int:
         """Write whole tiles [n, row_stride] to the log; returns how many of their rows the hot pool keeps."""
         rows = rows.cpu()
-        keys = None
-        if self._key_format is not None:
-            keys = cast_keys(self.geometry.unpack_rows(rows)[0], self._key_format)
-            self._lowest = np.minimum(self._lowest, keys.exponents.min(0))
+        keys = None if self.copy is None else self.copy.cast(self.geometry.unpack_rows(rows)[0])
         first = self.hot_pool.tokens
         tokens = first + len(rows)
         self._csd.append(self.id, first, rows.view(torch.uint8).numpy(), keys)
@@ -210,6 +216,7 @@ class TokenStream:
         self._make_room(keep, room)
         self.hot_pool.insert(np.arange(tokens - keep, tokens), rows[len(rows) - keep :])
         if keys is not None:
+            self._lowest = np.minimum(self._lowest, keys.exponents.min(0))
             self.host_tiles.add(first // TILE, keys, self.hot_pool.tile_fill, room.host_tiles)
         return keep
 
@@ -306,6 +313,47 @@ class TokenStream:
             newest = self.device_tier.in_dram.index_select(0, torch.from_numpy(located.newest))
             rows[len(rows) - len(newest) :] = newest
         return Fetch(rows, located)
+
+    # ---- the scoring copy
+
+    def fit(self, kind: CopyKind, queries: npt.NDArray[np.float64]) -> None:
+        """Fit a scoring copy to the stream as it is, and make all scoring keys (again) by it.
+
+        queries   float64 [H, n, d]: the last ones, of all G heads. What is fitted depends on them and on the stream's
+                  tokens, not on where those lie or how they came.
+        """
+        geometry, moments = self.geometry, KeyMoments(self.geometry.kv_heads, self.geometry.head_dim)
+        size = len(self._pieces[0])
+        sample = self._sample()
+        for first in range(0, len(sample), size):
+            rows = self.fetch(sample[first : first + size], out=self._pieces[0]).wait()
+            moments.add(geometry.unpack_rows(rows)[0])
+        copy = self._copies[self.id] = kind.fit(moments, queries)
+        self.fitted_at = self.length
+        self._lowest = np.full_like(self._lowest, 15)
+        self.host_tiles.drop(self.host_tiles.tiles)
+        first, room = 0, self._capacity.room(self._context, self.id.layer, self.stored // TILE)
+        self._make_room(0, room)
+        for rows in self.pieces():
+            rows = rows[: self.stored - first]
+            if len(rows):
+                keys = copy.cast(geometry.unpack_rows(rows)[0])
+                self._csd.rekey(self.id, first, keys)
+                self._lowest = np.minimum(self._lowest, keys.exponents.min(0))
+                self.host_tiles.add(first // TILE, keys, self.hot_pool.tile_fill, room.host_tiles)
+                first += len(rows)
+        self.device_tier.recast(copy)
+        self._account()
+
+    def _sample(self) -> Positions:
+        """Tokens whose keys stand for all: whole tiles, spread evenly."""
+        tiles = self.length // TILE
+        taken = min(tiles, _SAMPLE_TILES)
+        if not taken:
+            return np.arange(self.length)
+        chosen = np.arange(taken) * tiles // taken
+        positions: Positions = (chosen[:, None] * TILE + np.arange(TILE)).reshape(-1)
+        return positions
 
     # ---- who scores what
 
@@ -406,10 +454,10 @@ class TokenStream:
         except ColdPoolError:  # rows that no step may ever ask for: the device goes on scoring them
             self._may_read = False
             return
-        assert self._key_format is not None, "keys that are never scored have no tiles"
+        assert self.copy is not None, "keys that are never scored have no tiles"
         self._make_room_for_tiles(1)
-        keys = cast_keys(self.geometry.unpack_rows(rows)[0], self._key_format)
-        self.host_tiles.take_over(tile, pack(keys.integers), keys.exponents)
+        keys = self.copy.cast(self.geometry.unpack_rows(rows)[0])
+        self.host_tiles.take_over(tile, pack(keys.integers, self.geometry.key_format), keys.exponents)
 
     def _make_room_for_tiles(self, count: int) -> None:
         self._make_room(0, self._capacity.room(self._context, self.id.layer, len(self.host_tiles) + count))

@@ -34,7 +34,8 @@ _KEYS = {
     "int8": numbers.INT8,
     "int4": numbers.INT4,
 }
-_LANES = {"fp16_int8": 32, "fp16_int4": 32, "int8": 64, "int4": 128}
+LANES = {"fp16_int8": 32, "fp16_int4": 32, "int8": 64, "int4": 128}
+"""Elements of a beat."""
 _QUERIES_PER_LAUNCH = 8
 
 
@@ -70,7 +71,7 @@ class Layout:
     @property
     def lanes(self) -> int:
         """Elements of a beat."""
-        return _LANES[self.keys]
+        return LANES[self.keys]
 
     @property
     def groups(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hillinfer.csd.cold.rows import ColdRows
-from hillinfer.csd.contract import Counters, Record
+from hillinfer.csd.contract import Cast, Counters, Record
 from hillinfer.csd.device import TwoPartDevice
 from hillinfer.csd.fallback import FallbackScorer
 from hillinfer.csd.kernel.board import Board
@@ -15,6 +15,7 @@ from hillinfer.csd.kernel.scorer import KernelScorer, KernelSettings
 from hillinfer.csd.scorer import Scorer
 from hillinfer.csd.several import ByLayer, ByTokens, share_of_layers, share_of_tokens
 from hillinfer.kv.geometry import Geometry
+from hillinfer.kv.keys import cast_keys
 
 
 class KernelDevice(TwoPartDevice):
@@ -24,6 +25,7 @@ class KernelDevice(TwoPartDevice):
     region_tokens   most tokens a sequence may have
     record          called as ``record(name, thread, start, end)`` for each submission that is complete, for a trace
     fallback        let the software device take over when the boards fail (hillinfer.csd.fallback)
+    cast            how the engine casts keys; None: as the kernel does, to the settings' format
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class KernelDevice(TwoPartDevice):
         record: Record,
         settings: KernelSettings | None = None,
         fallback: bool = False,
+        cast: Cast | None = None,
     ) -> None:
         settings = settings or KernelSettings()
         boards = [boards] if isinstance(boards, Board) else list(boards)
@@ -47,7 +50,8 @@ class KernelDevice(TwoPartDevice):
             opened.callback(rows.close)
             scorer = _scorer(boards, rows, record, settings)
             if fallback:
-                scorer = FallbackScorer(scorer, rows, record, key_format=settings.key_format)
+                key_format = settings.key_format
+                scorer = FallbackScorer(scorer, rows, record, cast or (lambda _, keys: cast_keys(keys, key_format)))
             super().__init__(rows, scorer)
             opened.pop_all()
 

@@ -51,6 +51,10 @@ class KeyStore(ABC):
         """Add the keys of whole tiles, bytes [n · row_bytes], behind those the stream has."""
 
     @abstractmethod
+    def replace(self, stream: Stream, first: int, keys: Beats) -> None:
+        """Put other keys in the place of those of whole tiles first…, while none of them is being read or written."""
+
+    @abstractmethod
     def cut(self, run: Run) -> Iterator[Run]:
         """The pieces of a run, in order."""
 

@@ -67,12 +67,18 @@ class ResidentKeys(KeyStore):
 
     def append(self, stream: Stream, first: int, keys: Beats) -> None:
         segments = self._segments.setdefault(stream, [])
+        stop, end = segments[-1].end if segments else 0, first + len(keys) // self._row_bytes
+        while stop < end:
+            segments.append(
+                _Segment(stop, self._end(stop), *self._arena.take((self._end(stop) - stop) * self._row_bytes))
+            )
+            stop = segments[-1].end
+        self.replace(stream, first, keys)
+
+    def replace(self, stream: Stream, first: int, keys: Beats) -> None:
         written, end = 0, first + len(keys) // self._row_bytes
         while first < end:
-            if not segments or segments[-1].end <= first:
-                stop = self._end(first)
-                segments.append(_Segment(first, stop, *self._arena.take((stop - first) * self._row_bytes)))
-            segment = segments[-1]
+            segment = self._segment(stream, first)
             tokens = min(end, segment.end) - first
             nbytes = tokens * self._row_bytes
             offset = segment.offset + (first - segment.first) * self._row_bytes
@@ -88,10 +94,14 @@ class ResidentKeys(KeyStore):
             first = stop
 
     def fetch(self, stream: Stream, piece: Run) -> Held:
-        segments = self._segments[stream]
-        segment = segments[bisect_right(segments, piece.first, key=lambda each: each.first) - 1]
+        segment = self._segment(stream, piece.first)
         offset = segment.offset + (piece.first - segment.first) * self._row_bytes
         return _Resident(Part(segment.buffer, offset))
+
+    def _segment(self, stream: Stream, token: int) -> _Segment:
+        """The segment that has a token's keys."""
+        segments = self._segments[stream]
+        return segments[bisect_right(segments, token, key=lambda each: each.first) - 1]
 
     def flush(self) -> None:
         """Nothing is on its way to a file."""

@@ -12,6 +12,7 @@ import torch
 
 from hillinfer.config import DEVICE_KEYS, DEVICE_SPLITS
 from hillinfer.csd.abi import Layout
+from hillinfer.csd.abi.layout import LANES
 from hillinfer.csd.assembly import AssemblingScorer
 from hillinfer.csd.contract import Capabilities, Counters, Record, Rows, Run, Stream
 from hillinfer.csd.kernel.board import Board
@@ -20,14 +21,15 @@ from hillinfer.csd.kernel.launches import KernelTicket, LaunchQueue
 from hillinfer.csd.kernel.resident import ResidentKeys
 from hillinfer.csd.kernel.streamed import PIECE_BYTES, RING, StreamedKeys
 from hillinfer.csd.scorer import timed
-from hillinfer.errors import DeviceFull, SettingError, nearest
+from hillinfer.errors import DeviceError, DeviceFull, SettingError, nearest
 from hillinfer.kv.column import Column
-from hillinfer.kv.geometry import Geometry
+from hillinfer.kv.geometry import TILE, Geometry
 from hillinfer.kv.keys import ScoringKeys
 from hillinfer.kv.query import QuantisedQuery
 
 COPIES = ("auto", "integers", "fp16")
 
+_NO_ROWS = np.empty((0, 0), np.uint8)
 _FIX = "keep the keys on the drive (--device-keys stream), shorten the document, or use the software device"
 
 
@@ -110,7 +112,10 @@ class KernelScorer(AssemblingScorer):
         geometry, copy, integers = self._geometry, self._settings.copy, self._settings.key_format
         halves = copy == "fp16" or (copy == "auto" and keys == "stream")
         stored = f"fp16_{integers}" if halves else integers
-        return Layout(stored, geometry.kv_heads, geometry.group, geometry.head_dim)
+        dim = geometry.head_dim if halves else geometry.scored_dim
+        # fitted copies have one exponent for all heads of a tile, so that two narrow heads can share a beat
+        pair = geometry.copy_dim is not None and stored == "int4" and 2 * dim <= LANES["int4"]
+        return Layout(stored, geometry.kv_heads, geometry.group, dim, pair)
 
     @property
     def keys(self) -> str:
@@ -180,9 +185,31 @@ class KernelScorer(AssemblingScorer):
             raise DeviceFull(f"{error}: {_FIX}") from None
         self._written += len(packed)
         self.counters.scoring_bytes += len(packed)
-        exponents = self._layout.pack_exponents(keys.exponents).reshape(len(keys.exponents), -1)
-        column = self._exponents.setdefault(stream, Column(np.uint8, (self._layout.exponent_bytes,)))
-        column.append(exponents)
+        self._column(stream).append(self._pack_exponents(keys))
+
+    def rekey(self, stream: Stream, first: int, keys: ScoringKeys) -> None:
+        store = self._store()
+        if self._layout.keys.startswith("fp16"):
+            raise DeviceError(f"{self._board.name} casts FP16 keys itself: they come with their rows, and stay")
+        column = self._column(stream)
+        tile, known = first // TILE, len(column)
+        again = min(known - tile, len(keys.exponents))  # tiles that have keys already
+        if again:
+            self.flush()  # nothing is on its way to where the new keys go
+            old = ScoringKeys(keys.integers[: again * TILE], keys.exponents[:again])
+            with self._queue.lock:
+                store.replace(stream, first, self._layout.pack_keys(old.integers).reshape(-1))
+            column.values[tile : tile + again] = self._pack_exponents(old)
+        if again < len(keys.exponents):
+            rest = ScoringKeys(keys.integers[again * TILE :], keys.exponents[again:])
+            self.append(stream, first + again * TILE, _NO_ROWS, rest)
+
+    def _column(self, stream: Stream) -> Column[np.uint8]:
+        """Exponents of a stream's tiles as the kernel reads them."""
+        return self._exponents.setdefault(stream, Column(np.uint8, (self._layout.exponent_bytes,)))
+
+    def _pack_exponents(self, keys: ScoringKeys) -> npt.NDArray[np.uint8]:
+        return self._layout.pack_exponents(keys.exponents).reshape(len(keys.exponents), -1)
 
     def _pack(self, rows: Rows, keys: ScoringKeys) -> npt.NDArray[np.uint8]:
         """Keys in the kernel's layout, bytes [n · row_bytes]."""

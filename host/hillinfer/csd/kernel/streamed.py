@@ -118,6 +118,9 @@ class StreamedKeys(KeyStore):
     def append(self, stream: Stream, first: int, keys: Beats) -> None:
         self.files[stream.layer].append(stream.sequence, first, keys)
 
+    def replace(self, stream: Stream, first: int, keys: Beats) -> None:
+        self.append(stream, first, keys)
+
     def cut(self, run: Run) -> Iterator[Run]:
         for first in range(run.first, run.first + run.tokens, self.piece_tokens):
             yield Run(first, min(self.piece_tokens, run.first + run.tokens - first))

@@ -16,16 +16,17 @@ from hillinfer.store.reserve import reserve
 
 
 class KeyMemory:
-    """Scoring keys of one stream in the scanning layout. What is in it never moves and never changes.
+    """Scoring keys of one stream in the scanning layout. What is in it never moves.
 
     region_tokens   most tokens it may ever hold: address space is reserved for them, memory taken as they come
     """
 
-    def __init__(self, kv_heads: int, head_dim: int, region_tokens: int) -> None:
+    def __init__(self, kv_heads: int, head_dim: int, key_format: str, region_tokens: int) -> None:
         most = region_tokens // TILE
-        self._tiles: Tiles = reserve(most, tile_bytes(kv_heads, head_dim), torch.uint8).numpy()
+        nbytes, self._format = tile_bytes(kv_heads, head_dim, key_format), key_format
+        self._tiles: Tiles = reserve(most, nbytes, torch.uint8).numpy()
         self._exponents: npt.NDArray[np.int8] = reserve(most, kv_heads, torch.int8).numpy()
-        self.bytes_per_token = kv_heads * head_dim
+        self.bytes_per_token = nbytes // TILE
         self._held = 0
 
     @property
@@ -33,12 +34,13 @@ class KeyMemory:
         """Tokens held."""
         return self._held * TILE
 
-    def append(self, keys: ScoringKeys) -> None:
-        """Add the keys of whole tiles behind those held."""
-        held = self._held + len(keys.exponents)
-        self._tiles[self._held : held] = pack(keys.integers)
-        self._exponents[self._held : held] = keys.exponents
-        self._held = held
+    def put(self, first: int, keys: ScoringKeys) -> None:
+        """Keep the keys of whole tiles, behind those held or in their place; ``first`` is a token's position."""
+        start = first // TILE
+        stop = start + len(keys.exponents)
+        self._tiles[start:stop] = pack(keys.integers, self._format)
+        self._exponents[start:stop] = keys.exponents
+        self._held = max(self._held, stop)
 
     def runs(self, runs: Sequence[Run]) -> list[KeyRun]:
         """Where the keys of ``runs`` lie."""

@@ -71,12 +71,16 @@ class SoftwareScorer(Scorer):
         return 0
 
     def append(self, stream: Stream, first: int, rows: Rows, keys: ScoringKeys) -> None:  # noqa: ARG002
+        self.rekey(stream, first, keys)
+
+    def rekey(self, stream: Stream, first: int, keys: ScoringKeys) -> None:
         held = self._keys.get(stream)
         if held is None:
             _, heads, dim = keys.integers.shape
-            held = self._keys[stream] = KeyMemory(heads, dim, self._region_tokens)
-        held.append(keys)
-        self.counters.scoring_bytes += keys.integers.size
+            held = self._keys[stream] = KeyMemory(heads, dim, self._geometry.key_format, self._region_tokens)
+        before = held.tokens
+        held.put(first, keys)
+        self.counters.scoring_bytes += (held.tokens - before) * held.bytes_per_token
 
     def tokens(self, stream: Stream) -> int:
         """Tokens of a stream in the scoring copy."""

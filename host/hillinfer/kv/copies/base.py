@@ -48,14 +48,20 @@ class CopyKind(ABC):
 
     name         what settings call it
     key_format   the integers' format: "int8" or "int4"
-    fitted       whether it goes by a stream's own keys and queries
     growth       a stream this share longer than when its copy was fitted gets a new one
     """
 
     name: ClassVar[str]
     key_format: ClassVar[str]
-    fitted: ClassVar[bool] = True
     growth: ClassVar[float]
+
+    unfitted: ScoringCopy | None = None
+    """The copy of every stream, where it does not go by a stream's own keys and queries."""
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it has to be fitted to a stream."""
+        return self.unfitted is None
 
     @abstractmethod
     def key_dim(self, head_dim: int) -> int:

@@ -35,8 +35,8 @@ class Int8(CopyKind):
 
     name: ClassVar[str] = "int8"
     key_format: ClassVar[str] = "int8"
-    fitted: ClassVar[bool] = False
     growth: ClassVar[float] = float("inf")
+    unfitted = Int8Copy()
 
     def key_dim(self, head_dim: int) -> int:
         return head_dim
