@@ -57,10 +57,17 @@ inline Floats cast(const uint8_t* halves, float scale) {
     return Floats(_mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-// Products of even and odd lanes are 64 bits wide; each is moved to where its lane is.
+// Products of even and odd lanes are 64 bits wide; each is moved to where its lane is. With m shifted up, where it has
+// room, the high halves are what is wanted already.
 inline Ints scaled(Ints dot, int32_t m, int shift) {
-    const __m512i x = __m512i(dot), factor = _mm512_set1_epi32(m);
-    const __m512i even = _mm512_mul_epi32(x, factor), odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), factor);
+    const __m512i x = __m512i(dot), odd_x = _mm512_shuffle_epi32(x, _MM_PERM_DDBB);
+    if (__builtin_expect(shift >= 17, true)) {
+        const __m512i factor = _mm512_set1_epi32(m << (32 - shift));
+        const __m512i even = _mm512_mul_epi32(x, factor), odd = _mm512_mul_epi32(odd_x, factor);
+        return Ints(_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB));
+    }
+    const __m512i factor = _mm512_set1_epi32(m);
+    const __m512i even = _mm512_mul_epi32(x, factor), odd = _mm512_mul_epi32(odd_x, factor);
     return Ints(_mm512_mask_blend_epi32(0xaaaa, _mm512_srl_epi64(even, _mm_cvtsi32_si128(shift)),
                                         _mm512_sll_epi64(odd, _mm_cvtsi32_si128(32 - shift))));
 }
