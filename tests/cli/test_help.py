@@ -27,6 +27,8 @@ PANELS = {
         "--on-device-error",
         "--balance",
         "--lookahead",
+        "--scoring-bytes",
+        "--scoring-copy",
         "--threads",
         "--prefill-chunk",
     },
