@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hillinfer.config import Budget, StoreSettings
-from hillinfer.csd import native
+from hillinfer.csd import native, rtl
 from hillinfer.errors import DeviceError, MemoryBudgetError, SettingError
 from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.engine import TieredEngine
@@ -87,13 +87,15 @@ def test_what_is_selected_is_nearly_what_int8_keys_select(tmp_path):
 
 
 @pytest.mark.parametrize("copy", ["int8", "int4", "projected/4", "stream"])
-def test_the_kernel_selects_what_the_software_device_does(tmp_path, copy):
+@pytest.mark.parametrize(("device", "library"), [("native", native), ("rtl", rtl)])
+def test_the_kernel_selects_what_the_software_device_does(tmp_path, copy, device, library):
     try:
-        native.find_library()
+        library.find_library()
     except DeviceError as error:
         pytest.skip(str(error))
-    expected, _, _ = _run(_engine(tmp_path, copy))
-    sets, _, ledger = _run(_engine(tmp_path, copy, device="native"))
+    steps = 80 if device == "native" else 3
+    expected, _, _ = _run(_engine(tmp_path, copy), steps=steps)
+    sets, _, ledger = _run(_engine(tmp_path, copy, device=device), steps=steps)
     assert sets == expected
     assert ledger.device_scored > 0
 
