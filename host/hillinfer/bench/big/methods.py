@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from hillinfer.bench.big.h2o_offload import H2OOffload
 from hillinfer.bench.big.workload import Workload
 from hillinfer.config import Budget, StoreSettings
-from hillinfer.errors import SettingError
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.opening import open_engine
 from hillinfer.policies import HillInfer
@@ -94,15 +92,10 @@ def baselines() -> dict[str, IndexingPolicy]:
 
 def open_method(method: Method, workload: Workload, cold_dir: Path | None) -> Engine:
     """An empty engine; raises what the engine raises for budgets that don't serve."""
-    settings: dict[str, Any] = {}
-    if method.copy and "scoring_copy" in {field.name for field in fields(StoreSettings)}:
-        settings["scoring_copy"] = method.copy
-    elif method.copy not in ("", "int8"):
-        raise SettingError(f"the scoring copy {method.copy} is not to be had yet: --copy int8")
     engine = open_engine(
         workload.geometry,
         method.policy,
-        StoreSettings(hot_bytes=Budget(share=method.hot), cold_dir=cold_dir, **settings),
+        StoreSettings(hot_bytes=Budget(share=method.hot), scoring_copy=method.copy or "auto", cold_dir=cold_dir),
         sequences=workload.sequences,
         max_tokens=workload.tokens + 64,
         device=torch.device("cpu"),
