@@ -38,8 +38,9 @@ BAD_SETTINGS = [
     (["--trace", "trace.json", "--policy", "full"], "SettingError", "has none"),
     (["--device", "native", "--policy", "full"], "SettingError", "has none"),
     (["--device", "xrt:0", "--policy", "streaming-llm"], "SettingError", "has none"),
-    (["--hot-bytes", "5%", "--policy", "snapkv"], "SettingError", "--hot-bytes is a budget of the tiers"),
-    (["--device-bytes", "1MiB", "--policy", "full"], "SettingError", "--device-bytes is a budget of the tiers"),
+    (["--hot-bytes", "5%", "--policy", "snapkv"], "SettingError", "--hot-bytes is about the tiers"),
+    (["--device-bytes", "1MiB", "--policy", "full"], "SettingError", "--device-bytes is about the tiers"),
+    (["--lookahead", "1", "--policy", "snapkv"], "SettingError", "--lookahead is about the tiers"),
     (["--colour", "red"], "UsageError", "--colour"),
 ]
 

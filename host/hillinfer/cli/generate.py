@@ -369,7 +369,8 @@ def generate_command(
     if chosen is not None and not chosen.drops:
         check_devices(store)
     else:
-        _check_no_tiers(policy, device, {"--hot-bytes": hot_bytes, "--device-bytes": device_bytes})
+        given_tiers = {"--hot-bytes": hot_bytes, "--device-bytes": device_bytes}
+        _check_no_tiers(policy, device, given_tiers | {"--lookahead": str(lookahead) if lookahead else None})
     document = None if prompt_file is None else documents.read_prompt_file(prompt_file)
 
     show = not as_json
@@ -432,14 +433,14 @@ def _check_places(policy: str, trace: Path | None, cold_dir: Path | None) -> Non
         raise ColdPoolError(f"the cold folder {cold_dir} does not exist: create it, or name another with --cold-dir")
 
 
-def _check_no_tiers(policy: str, device: str, budgets: dict[str, str | None]) -> None:
+def _check_no_tiers(policy: str, device: str, given: dict[str, str | None]) -> None:
     """Raise for what only a policy with tiers heeds, rather than ignore it."""
     if device != "software":
         raise SettingError(
             f"--device {device} scores a cold pool, and --policy {policy} has none: leave one of them out"
         )
-    for option in (option for option, given in budgets.items() if given is not None):
-        raise SettingError(f"{option} is a budget of the tiers, and --policy {policy} has none: leave one of them out")
+    for option in (option for option, value in given.items() if value is not None):
+        raise SettingError(f"{option} is about the tiers, and --policy {policy} has none: leave one of them out")
 
 
 def _load(model: str | None, dtype: Dtype, show: bool) -> LoadedModel:
