@@ -51,8 +51,8 @@ def test_a_cut_keeps_rotary_pairs() -> None:
     capture = made_up(layers=1, kv_heads=1, tokens=3)
     keys = Arrangement(capture, Shape("halves", 2, 1, 8, 1)).stream(0).keys
     whole = torch.tensor(capture.layers[0].keys[0])
-    assert torch.equal(keys[0], whole[:, [0, 1, 2, 3, 8, 9, 10, 11]])
-    assert torch.equal(keys[1], whole[:, [4, 5, 6, 7, 12, 13, 14, 15]])
+    assert torch.equal(keys[0], whole[:, [0, 2, 4, 6, 8, 10, 12, 14]])
+    assert torch.equal(keys[1], whole[:, [1, 3, 5, 7, 9, 11, 13, 15]])
 
 
 def test_queries_of_a_group_are_the_captured_ones_in_turn() -> None:

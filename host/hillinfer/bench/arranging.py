@@ -1,7 +1,7 @@
 """The rule by which captured heads become the heads of a larger shape (docs/decisions/0042-captured-heads-arranged.md).
 
-1. A captured KV head of d channels is cut into *pieces* of at most the wanted size. A cut keeps rotary pairs whole: a
-   piece has the same channels of both halves. Pieces are in order of layer, head, and place in the head.
+1. A captured KV head of d channels is cut into *pieces* of at most the wanted size. A cut keeps rotary pairs whole, and
+   deals them out in turn: every piece has slow and fast ones. Pieces are in order of layer, head, and place in the head.
 2. A wanted head takes the next pieces, as many as fill its channels, side by side: its logit is the sum of theirs.
    Streams (layer by layer, sequence by sequence) go on where the last one ended, round and round.
 3. Query i of a wanted head's group is query (r + i) mod G of the first piece's head, and so on with the others, each
@@ -110,9 +110,10 @@ def _cuts(captured: int, wanted: int) -> list[npt.NDArray[np.int64]]:
         return [np.arange(captured)]
     if captured % wanted or wanted % 2:
         raise SettingError(f"heads of {captured} channels cannot be cut into heads of {wanted}")
-    half = wanted // 2
-    starts = range(0, captured // 2, half)
-    return [np.concatenate([np.arange(s, s + half), np.arange(s, s + half) + captured // 2]) for s in starts]
+    parts, half = captured // wanted, captured // 2
+    return [
+        np.concatenate([np.arange(part, half, parts), half + np.arange(part, half, parts)]) for part in range(parts)
+    ]
 
 
 def _take(rows: npt.NDArray[np.float16], channels: npt.NDArray[np.int64]) -> torch.Tensor:
