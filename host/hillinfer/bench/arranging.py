@@ -1,7 +1,7 @@
 """The rule by which captured heads become the heads of a larger shape (docs/decisions/0042-captured-heads-arranged.md).
 
 1. A captured KV head of d channels is cut into *pieces* of at most the wanted size. A cut keeps rotary pairs whole, and
-   deals them out in turn: every piece has slow and fast ones. Pieces are in order of layer, head, and place in the head.
+   deals them out in turn: every piece has slow and fast ones. Pieces are in order of layer, head, and place in it.
 2. A wanted head takes the next pieces, as many as fill its channels, side by side: its logit is the sum of theirs.
    Streams (layer by layer, sequence by sequence) go on where the last one ended, round and round.
 3. Query i of a wanted head's group is query (r + i) mod G of the first piece's head, and so on with the others, each
