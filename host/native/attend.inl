@@ -15,6 +15,25 @@ typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
 typedef int32_t Ints __attribute__((vector_size(kLanes * sizeof(int32_t))));
 typedef uint16_t Halves __attribute__((vector_size(kLanes * sizeof(uint16_t))));
 
+// float16 in float32, exactly.
+inline Floats widen(Halves narrow) {
+#if defined(__AVX512F__)
+    return Floats(_mm512_cvtph_ps(__m256i(narrow)));
+#elif defined(__F16C__)
+    __m128i half[2];
+    std::memcpy(half, &narrow, sizeof half);
+    const __m256 wide[2] = {_mm256_cvtph_ps(half[0]), _mm256_cvtph_ps(half[1])};
+    Floats all;
+    std::memcpy(&all, wide, sizeof all);
+    return all;
+#else  // shift into place, then scale the exponent; infinities and NaN keep theirs
+    const Ints bits = __builtin_convertvector(narrow, Ints);
+    const Floats magnitude = Floats((bits & 0x7fff) << 13) * 0x1p112f;
+    const Ints special = (bits & 0x7c00) == 0x7c00;
+    return Floats(Ints(magnitude) | (special & 0x7f800000) | (bits & 0x8000) << 16);
+#endif
+}
+
 template <Element E>
 inline Floats load(const char* from) {
     if constexpr (E == Element::float32) {
@@ -24,14 +43,8 @@ inline Floats load(const char* from) {
     } else {
         Halves narrow;
         std::memcpy(&narrow, from, sizeof narrow);
-        if constexpr (E == Element::bfloat16) {
-            return Floats(__builtin_convertvector(narrow, Ints) << 16);
-        } else {  // float16: shift into place, then scale the exponent; right for every finite value
-            const Ints bits = __builtin_convertvector(narrow, Ints);
-            const Floats magnitude = Floats((bits & 0x7fff) << 13) * 0x1p112f;
-            const Ints special = (bits & 0x7c00) == 0x7c00;  // infinities and NaN keep their exponent
-            return Floats(Ints(magnitude) | (special & 0x7f800000) | (bits & 0x8000) << 16);
-        }
+        if constexpr (E == Element::bfloat16) return Floats(__builtin_convertvector(narrow, Ints) << 16);
+        else return widen(narrow);
     }
 }
 
@@ -44,10 +57,17 @@ inline float load_one(const char* from) {
 
 constexpr size_t size_of(Element e) { return e == Element::float32 ? 4 : 2; }
 
+// Halves onto halves: the same order of additions for every width of registers, and a short one.
 inline float sum(Floats x) {
-    float total = 0;
-    for (int i = 0; i < kLanes; i++) total += x[i];
-    return total;
+    typedef float Eight __attribute__((vector_size(32)));
+    typedef float Four __attribute__((vector_size(16)));
+    Eight halves[2];
+    std::memcpy(halves, &x, sizeof x);
+    halves[0] += halves[1];
+    Four quarters[2];
+    std::memcpy(quarters, &halves[0], sizeof quarters);
+    quarters[0] += quarters[1];
+    return (quarters[0][0] + quarters[0][2]) + (quarters[0][1] + quarters[0][3]);
 }
 
 template <Element E, int G>

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from hillinfer.kv.attention import Partial, attend, merge
 from hillinfer.kv.geometry import Geometry
+from hillinfer.kv.row_attention import attend_rows
 from hillinfer.store.token_stream import TokenStream
 
 
@@ -27,7 +29,18 @@ def attend_stream(
     """
     total: Partial | None = None
     for rows in stream.pieces(count=count):
-        part = attend(query, *geometry.unpack_rows(rows.to(query.device)), scaling)
+        part = _attend_piece(geometry, query, rows, scaling)
         total = part if total is None else merge([total, part])
     own = attend(query, keys, values, scaling, causal=True)
     return own if total is None else merge([total, own])
+
+
+def _attend_piece(geometry: Geometry, query: torch.Tensor, rows: torch.Tensor, scaling: float) -> Partial:
+    """Of a query [H, G, T, d] to all of rows [n, row_stride]; a step's one token takes what steps are made of."""
+    if query.shape[2] > 1 or query.device.type != "cpu":
+        return attend(query, *geometry.unpack_rows(rows.to(query.device)), scaling)
+    every = np.arange(rows.shape[0])
+    attention = attend_rows(geometry, query, scaling, len(every))
+    attention.add(rows, every, every)
+    out, lse = attention.finish()
+    return out, lse[:, :, None]
