@@ -32,6 +32,7 @@ def coldest(
 RunArguments = tuple[int, int, npt.NDArray[np.uint8], npt.NDArray[np.int8]]
 """First token, tokens, tiles in the scanning layout, exponents [tiles, H]."""
 
+def in_huge_pages(memory: npt.NDArray[np.uint8]) -> None: ...
 def exchange(
     pool_rows: npt.NDArray[np.uint8],
     slot_of: npt.NDArray[np.int32],

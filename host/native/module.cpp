@@ -13,6 +13,7 @@
 #include "bind_pool.h"
 #include "bind_rows.h"
 #include "crc32c.h"
+#include "huge_pages.h"
 #include "keys.h"
 #include "placement.h"
 #include "quantise.h"
@@ -321,6 +322,12 @@ static void exchange_rows(Out<uint8_t, 2> pool_rows, Out<int32_t, 1> slot_of, Ou
              demote.data(), promote.data(), reinterpret_cast<const char*>(rows.data()), ranks.data(), n);
 }
 
+static void large_pages(Out<uint8_t, 2> memory) {
+    check(memory.size() >= kHugePage, "memory is smaller than a huge page");
+    check(uintptr_t(memory.data()) % kHugePage == 0, "memory begins at a huge page");
+    in_huge_pages(reinterpret_cast<char*>(memory.data()), memory.size());
+}
+
 NB_MODULE(_native, m) {
     m.doc() = "The fast parts of a decode step: scoring, selection, attention over rows in place, cold reads.";
     nb::set_leak_warnings(false);  // an interrupted program may end with reads in flight
@@ -408,6 +415,8 @@ NB_MODULE(_native, m) {
 
     m.def("count_step", &step_counts, "counts"_a, "selected"_a, "ageing"_a, "hit"_a,
           "Age counts uint16 [n] by 1/2^ageing, then add ``hit`` for each selected token, saturating.");
+    m.def("in_huge_pages", &large_pages, "memory"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "Ask for huge pages for reserved memory, of which at most the first is in use.");
     m.def("exchange", &exchange_rows, "pool_rows"_a, "slot_of"_a, "position_of"_a, "tile_fill"_a, "demote"_a,
           "promote"_a, "rows"_a, "ranks"_a, "Tokens ``demote`` leave a hot pool, ``promote`` take their slots.");
     m.def("coldest", &coldest_held, "counts"_a, "held"_a, "pinned_from"_a, "most"_a,

@@ -9,7 +9,7 @@ import torch
 from hillinfer import _native
 from hillinfer.kv.column import Column
 from hillinfer.kv.geometry import TILE, Geometry
-from hillinfer.store.reserve import reserve
+from hillinfer.store.reserve import LargePages, reserve
 
 Positions = npt.NDArray[np.int64]
 
@@ -30,6 +30,7 @@ class HotPool:
         self._row_bytes = geometry.row_bytes
         self.rows = reserve(reserve_rows, geometry.row_stride, geometry.dtype)
         self.bytes: npt.NDArray[np.uint8] = self.rows.view(torch.uint8).numpy()
+        self._pages = LargePages(self.bytes)
         self._slot_of = Column(np.int32, fill=-1)
         self._tile_fill = Column(np.int16)
         self._residents = Column(np.int64, fill=-1)
@@ -77,6 +78,7 @@ class HotPool:
         """Copy in rows [n, row_stride] of tokens that are not here; the caller keeps to the budget."""
         slots = self._take(len(positions))
         self.rows.index_copy_(0, torch.from_numpy(slots), rows)
+        self._pages.filled(len(self._residents) * self._row_bytes)
         self._slot_of.values[positions] = slots
         (self._guests if guests else self._residents).values[slots] = positions
         if guests:

@@ -12,7 +12,7 @@ from hillinfer.csd.contract import KeyRun, Run
 from hillinfer.kv.geometry import TILE
 from hillinfer.kv.keys import ScoringKeys
 from hillinfer.kv.scoring import Tiles, pack, tile_bytes
-from hillinfer.store.reserve import reserve
+from hillinfer.store.reserve import LargePages, reserve
 
 
 class KeyMemory:
@@ -26,6 +26,7 @@ class KeyMemory:
         nbytes, self._format = tile_bytes(kv_heads, head_dim, key_format), key_format
         self._tiles: Tiles = reserve(most, nbytes, torch.uint8).numpy()
         self._exponents: npt.NDArray[np.int8] = reserve(most, kv_heads, torch.int8).numpy()
+        self._pages = LargePages(self._tiles)
         self.bytes_per_token = nbytes // TILE
         self._held = 0
 
@@ -41,6 +42,7 @@ class KeyMemory:
         self._tiles[start:stop] = pack(keys.integers, self._format)
         self._exponents[start:stop] = keys.exponents
         self._held = max(self._held, stop)
+        self._pages.filled(self.tokens * self.bytes_per_token)
 
     def runs(self, runs: Sequence[Run]) -> list[KeyRun]:
         """Where the keys of ``runs`` lie."""
