@@ -77,9 +77,11 @@ void logits_of(const RowShape& shape, int head, const float* query, const char* 
     const size_t offset = size_t(head) * shape.head_dim * size_of(E);
     for (size_t i = 0; i < n; i++) {
         const char* key = rows[i] + offset;
-        if (i + 8 < n) {
+        if (i + 8 < n) {  // its value too: it is wanted next
+            const size_t bytes = shape.head_dim * size_of(E);
             const char* later = rows[i + 8] + offset;
-            for (size_t byte = 0; byte < shape.head_dim * size_of(E); byte += 64) __builtin_prefetch(later + byte);
+            for (size_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(later + byte);
+            for (size_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(later + shape.heads * bytes + byte, 0, 2);
         }
         Floats sums[G] = {};
         for (int d = 0; d < whole; d += kLanes) {
