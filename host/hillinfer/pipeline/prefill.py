@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 
@@ -28,19 +30,25 @@ def attend_stream(
     count   the ledger counts the rows as selected by a step
     """
     total: Partial | None = None
-    for rows in stream.pieces(count=count):
-        part = _attend_piece(geometry, query, rows, scaling)
+    for part in _parts(geometry, stream, query, scaling, count):
         total = part if total is None else merge([total, part])
     own = attend(query, keys, values, scaling, causal=True)
     return own if total is None else merge([total, own])
 
 
-def _attend_piece(geometry: Geometry, query: torch.Tensor, rows: torch.Tensor, scaling: float) -> Partial:
-    """Of a query [H, G, T, d] to all of rows [n, row_stride]; a step's one token takes what steps are made of."""
-    if query.shape[2] > 1 or query.device.type != "cpu":
-        return attend(query, *geometry.unpack_rows(rows.to(query.device)), scaling)
-    every = np.arange(rows.shape[0])
-    attention = attend_rows(geometry, query, scaling, len(every))
-    attention.add(rows, every, every)
-    out, lse = attention.finish()
-    return out, lse[:, :, None]
+def _parts(
+    geometry: Geometry, stream: TokenStream, query: torch.Tensor, scaling: float, count: bool
+) -> Iterator[Partial]:
+    """Attention of a query [H, G, T, d] to the stream piece by piece. One token's looks at rows where they lie."""
+    if query.shape[2] > 1 or not stream.read_in_place:
+        for rows in stream.pieces(count=count):
+            yield attend(query, *geometry.unpack_rows(rows.to(query.device)), scaling)
+        return
+    for located in stream.parts(count=count):
+        hot, cold, newest = len(located.hot), len(located.cold), len(located.newest)
+        attention = attend_rows(geometry, query, scaling, hot + cold + newest)
+        attention.add(stream.hot_pool.rows, located.hot, located.hot_ranks)
+        attention.add(stream.device_tier.rows, located.newest, np.arange(hot + cold, hot + cold + newest))
+        attention.add(located.wait(), np.arange(cold), located.cold_ranks)
+        out, lse = attention.finish()
+        yield out, lse[:, :, None]

@@ -59,7 +59,7 @@ class Refiller:
             index = torch.from_numpy(np.searchsorted(refill.union, chosen))
             kept.replace(head, chosen, torch.stack([keys[head][index], values[head][index]], 1))
         self._end(refill)
-        fetch.count(self._ledger, self._geometry)
+        fetch.located.count(self._ledger, self._geometry)
         stream.settle(refill.union, fetch.located)
 
     def abandon(self, refill: Refill) -> None:

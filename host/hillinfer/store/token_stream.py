@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from hillinfer.store.reserve import reserve
 from hillinfer.store.staging import Staged, StagedRead
 
 Positions = npt.NDArray[np.int64]
+_T = TypeVar("_T")
 
 _TAKEN = 16  # tiles that the host takes over at most per step, where that is a copy in memory
 _MOVES = 50  # a step moves at most 1/50 of the pool: a change of topic must not flood the disk that also serves reads
@@ -37,6 +39,15 @@ def make_pieces(geometry: Geometry) -> tuple[torch.Tensor, torch.Tensor]:
     """Memory for two pieces of rows, one being read while the other is attended; shared by all streams."""
     rows = max(TILE, _PIECE_BYTES // geometry.row_bytes // TILE * TILE)
     return reserve(rows, geometry.row_stride, geometry.dtype), reserve(rows, geometry.row_stride, geometry.dtype)
+
+
+def _one_ahead(started: Iterator[_T]) -> Iterator[_T]:
+    """Each of what is started, once the next one is started too."""
+    coming = next(started, None)
+    while coming is not None:
+        following = next(started, None)
+        yield coming
+        coming = following
 
 
 def _run(tile: int, keys: Tiles, exponents: npt.NDArray[np.int8]) -> KeyRun:
@@ -68,6 +79,10 @@ class Selection:
     def __post_init__(self) -> None:
         self.ahead = self._ticket.started if isinstance(self._ticket, StagedRead) else None
 
+    def count(self, ledger: Ledger, geometry: Geometry) -> None:
+        """Tell the ledger where the rows come from."""
+        ledger.step(hot=len(self.hot), cold=len(self.cold), cold_bytes=len(self.cold) * geometry.row_bytes)
+
     def wait(self) -> torch.Tensor:
         """The cold rows; raises what went wrong in the cold pool."""
         if self._ticket is not None:
@@ -85,11 +100,6 @@ class Fetch:
 
     rows: torch.Tensor
     located: Selection
-
-    def count(self, ledger: Ledger, geometry: Geometry) -> None:
-        """Tell the ledger where the rows came from."""
-        cold = len(self.located.cold)
-        ledger.step(hot=len(self.located.hot), cold=cold, cold_bytes=cold * geometry.row_bytes)
 
     def wait(self) -> torch.Tensor:
         """The rows, with what the cold pool returned in place; raises what went wrong there."""
@@ -242,18 +252,24 @@ class TokenStream:
 
         count   the ledger counts them as selected by a step
         """
-        coming: Fetch | None = None
+        for fetch in _one_ahead(self.fetch(positions, out=place) for positions, place in self._cut()):
+            if count:
+                fetch.located.count(self._ledger, self.geometry)
+            yield fetch.wait()
+
+    def parts(self, *, count: bool = False) -> Iterator[Selection]:
+        """Where every row is, in order of position and by the same pieces: what is in memory is not copied."""
+        for located in _one_ahead(self.locate(positions, place) for positions, place in self._cut()):
+            if count:
+                located.count(self._ledger, self.geometry)
+            yield located
+
+    def _cut(self) -> Iterator[tuple[Positions, torch.Tensor]]:
+        """Positions of each piece, and memory for its rows; that of every other piece is the same."""
         size = len(self._pieces[0])
         for i, first in enumerate(range(0, self.length, size)):
             positions = np.arange(first, min(first + size, self.length))
-            following = self.fetch(positions, out=self._pieces[i % 2])
-            if count:
-                following.count(self._ledger, self.geometry)
-            if coming is not None:
-                yield coming.wait()
-            coming = following
-        if coming is not None:
-            yield coming.wait()
+            yield positions, self._pieces[i % 2][: len(positions)]
 
     def locate(self, positions: Positions, place: torch.Tensor | None = None) -> Selection:
         """Find the rows of ascending positions, and start reading those that are in the cold pool only.
