@@ -39,7 +39,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hillinfer.profiling.profile_file.os.fsync", full)
+    monkeypatch.setattr("hillinfer.whole_file.os.fsync", full)
     with pytest.raises(ProfileError, match="No space left"):
         write_profile(random_profile(seed=1), path)
     assert path.read_text() == before

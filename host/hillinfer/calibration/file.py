@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
 from pathlib import Path
 from typing import Literal
@@ -16,6 +14,7 @@ from hillinfer.calibration.fingerprint import Fingerprint
 from hillinfer.calibration.rates import Rates
 from hillinfer.config import cache_home
 from hillinfer.errors import CalibrationError
+from hillinfer.whole_file import write_whole
 
 _AGAIN = "run hillinfer calibrate again"
 
@@ -95,16 +94,7 @@ def write(calibration: Calibration) -> Path:
     """Put it where ``find`` looks, whole or not at all, mode 0600; CalibrationError for a folder of no use."""
     path = path_of(calibration.where)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
-            try:
-                file.write(calibration.model_dump_json(indent=1) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        write_whole(path, calibration.model_dump_json(indent=1) + "\n")
     except OSError as error:
         raise CalibrationError(
             f"the calibration cannot be written to {path} ({error.strerror}): set HILLINFER_CACHE to a folder that can"

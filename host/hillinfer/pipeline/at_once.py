@@ -97,10 +97,11 @@ class ChosenAtOnce(Chosen):
 
     def settle(self, stream: TokenStream) -> None:
         step = self._step
+        positions = step.positions  # a copy each time
         if self._coming is None and not stream.hot_pool.guests:
-            stream.settle_hot(step.positions)
+            stream.settle_hot(positions)
             return
         cold_rows = stream.no_rows if self._coming is None else self._coming.rows
-        newest = step.positions[:0]  # which placement does not ask for
+        newest = positions[:0]  # which placement does not ask for
         located = Selection(step.hot, newest, step.cold, cold_rows, step.hot_ranks, step.cold_ranks, None)
-        stream.settle(step.positions, located)
+        stream.settle(positions, located)

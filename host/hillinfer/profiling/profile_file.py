@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +15,7 @@ from hillinfer.profiling import published
 from hillinfer.profiling.identity import ModelIdentity
 from hillinfer.profiling.profile import HeadProfile
 from hillinfer.profiling.roles import LayerRoles, Role
+from hillinfer.whole_file import write_whole
 
 _FORMAT: Literal["hillinfer head profile"] = "hillinfer head profile"
 Matrix = list[list[float]]
@@ -105,18 +104,8 @@ def read_profile(path: Path) -> HeadProfile:
 
 def write_profile(profile: HeadProfile, path: Path) -> None:
     """Write the file whole or not at all; ProfileError where the folder does not take it."""
-    text = json.dumps(as_dict(profile), indent=1) + "\n"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
-            try:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        write_whole(path, json.dumps(as_dict(profile), indent=1) + "\n")
     except OSError as error:
         raise ProfileError(
             f"the profile cannot be written to {path} ({error.strerror}): name a file with --output"
