@@ -16,6 +16,8 @@ def draw(rows: Sequence[GrowthRow], path: Path) -> None:
     axes = figure.subplots()
     for fit, mark in zip(fits(rows), "os^v", strict=False):
         mine = [row for row in rows if row.label == fit.label and row.added_ms is not None and row.added_ms > 0]
+        if not mine:  # a context that adds nothing measurable has no place on a logarithmic axis
+            continue
         contexts = [row.context for row in mine]
         [line] = axes.plot(contexts, [row.added_ms or 0.0 for row in mine], mark, label=fit.label)
         if fit.exponent is not None and fit.factor is not None:
@@ -26,10 +28,14 @@ def draw(rows: Sequence[GrowthRow], path: Path) -> None:
                 linestyle=":",
                 label=f"∝ tokens^{fit.exponent:.2f}",
             )
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
+    if axes.lines:
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
     axes.set_xlabel("tokens in the context")
     axes.set_ylabel("what the context adds to a step, ms")
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(frameon=False, fontsize="small")
+    if axes.lines:
+        axes.legend(frameon=False, fontsize="small")
+    else:
+        axes.set_title("no context here adds anything that can be measured", fontsize="small")
     figure.savefig(path)
