@@ -43,7 +43,7 @@ class Asking:
     """What the runner gives a task to make its items from.
 
     tokenizer   transformers' of the model
-    lengths     contexts wanted, tokens; tasks whose texts have lengths of their own take the longest as the model's room
+    lengths     contexts wanted, tokens; tasks whose prompts have lengths of their own take the longest as the room
     limit       items at most of each context (and subset); None: as many as the task has
     seed        of everything that is drawn
     text        path of a UTF-8 text to hide things in or to continue; None: the project's own
