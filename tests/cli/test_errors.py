@@ -41,6 +41,8 @@ BAD_SETTINGS = [
     (["--hot-bytes", "5%", "--policy", "snapkv"], "SettingError", "--hot-bytes is about the tiers"),
     (["--device-bytes", "1MiB", "--policy", "full"], "SettingError", "--device-bytes is about the tiers"),
     (["--lookahead", "1", "--policy", "snapkv"], "SettingError", "--lookahead is about the tiers"),
+    (["--balance", "0.5", "--policy", "snapkv"], "SettingError", "--balance is about the tiers"),
+    (["--threads", "2", "--policy", "full"], "SettingError", "--threads is about the tiers"),
     (["--colour", "red"], "UsageError", "--colour"),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -369,8 +370,7 @@ def generate_command(
     if chosen is not None and not chosen.drops:
         check_devices(store)
     else:
-        given_tiers = {"--hot-bytes": hot_bytes, "--device-bytes": device_bytes}
-        _check_no_tiers(policy, device, given_tiers | {"--lookahead": str(lookahead) if lookahead else None})
+        _check_no_tiers(policy, store, hot_bytes is not None)
     document = None if prompt_file is None else documents.read_prompt_file(prompt_file)
 
     show = not as_json
@@ -433,13 +433,20 @@ def _check_places(policy: str, trace: Path | None, cold_dir: Path | None) -> Non
         raise ColdPoolError(f"the cold folder {cold_dir} does not exist: create it, or name another with --cold-dir")
 
 
-def _check_no_tiers(policy: str, device: str, given: dict[str, str | None]) -> None:
-    """Raise for what only a policy with tiers heeds, rather than ignore it."""
-    if device != "software":
+def _check_no_tiers(policy: str, store: StoreSettings, hot_bytes: bool) -> None:
+    """Raise for what only a policy with tiers heeds, rather than ignore it. hot_bytes: whether it was asked for."""
+    if store.device != "software":
         raise SettingError(
-            f"--device {device} scores a cold pool, and --policy {policy} has none: leave one of them out"
+            f"--device {store.device} scores a cold pool, and --policy {policy} has none: leave one of them out"
         )
-    for option in (option for option, value in given.items() if value is not None):
+    usual = StoreSettings()
+    asked = [
+        field.name
+        for field in dataclasses.fields(store)
+        if field.name not in ("hot_bytes", "cold_dir") and getattr(store, field.name) != getattr(usual, field.name)
+    ]
+    for name in ["hot_bytes"] * hot_bytes + asked:
+        option = "--" + name.replace("_", "-")
         raise SettingError(f"{option} is about the tiers, and --policy {policy} has none: leave one of them out")
 
 
