@@ -46,7 +46,7 @@ def default_document(tokenizer: Any, tokens: int = DEFAULT_DOCUMENT_TOKENS) -> s
         raise DocumentError("this Python has no pydoc_data: name a document of your own with --prompt-file") from error
     # no tokenizer makes tokens of this text that hold ten characters on average: the rest need not be tokenised
     text = "\n\n".join(topics[name].strip() for name in sorted(topics))[: 10 * tokens]
-    text = str(tokenizer.decode(_tokens(tokenizer, text)[:tokens], clean_up_tokenization_spaces=False))
+    text = str(tokenizer.decode(plain_tokens(tokenizer, text)[:tokens], clean_up_tokenization_spaces=False))
     return text[: text.rfind("\n\n")]
 
 
@@ -94,9 +94,9 @@ def build_prompt(
 
     if not document.strip() and not question.strip():
         raise DocumentError("the prompt is empty: name a document with --prompt-file or a question with --prompt")
-    head, tail = _frame(tokenizer)
-    body = _tokens(tokenizer, document)
-    asked = _tokens(tokenizer, "\n\n" + question if document and question else question)
+    head, tail = frame(tokenizer)
+    body = plain_tokens(tokenizer, document)
+    asked = plain_tokens(tokenizer, "\n\n" + question if document and question else question)
     room = context_limit - reserve - len(head) - len(asked) - len(tail)
     cut = max(0, len(body) - room)
     if cut:
@@ -117,8 +117,11 @@ def build_prompt(
     return Prompt(torch.tensor([ids], dtype=torch.int64), len(body), cut)
 
 
-def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The tokens before and after the user's text: here, and only here, control tokens come from."""
+def frame(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The tokens before and after the user's text: here, and only here, control tokens come from.
+
+    The chat template around one turn of the user's; for a tokenizer without one, what starts a text, and nothing.
+    """
     if not getattr(tokenizer, "chat_template", None):
         probe = tokenizer("a", verbose=False).input_ids
         starts = tokenizer.bos_token_id is not None and probe[:1] == [tokenizer.bos_token_id]
@@ -131,7 +134,7 @@ def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
     return head, tail
 
 
-def _tokens(tokenizer: Any, text: str) -> list[int]:
+def plain_tokens(tokenizer: Any, text: str) -> list[int]:
     """Tokens of plain text: what looks like a control token is spelled out."""
     if not text:
         return []
