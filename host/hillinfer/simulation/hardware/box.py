@@ -1,0 +1,167 @@
+"""A box: compute device, processor, memory, link, drives, and what software costs on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from hillinfer.errors import SettingError, nearest
+from hillinfer.simulation.hardware.number import Number, Positive
+
+
+class Part(BaseModel):
+    """A table of a hardware file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class Gpu(Part):
+    """The compute device, where it is not the processor.
+
+    memory          bytes
+    bandwidth       bytes/s of that memory
+    flops           FP16 operations/s, a multiplication and an addition being two
+    layer_overhead  seconds of a layer that launches take and nothing hides
+    """
+
+    memory: Positive
+    bandwidth: Positive
+    flops: Positive
+    layer_overhead: Number
+
+
+class Cpu(Part):
+    """The processor.
+
+    cores           that this work may use; a step's own thread is one of them
+    score           bytes of scoring keys, as they are scanned, per second
+    attend          bytes of rows attended where they lie, per second
+    gather          bytes of rows brought together, for a copy to the GPU, per second
+    linear          bytes of weights multiplied by one row, per second
+    select          tokens whose score the selection looks at, per second
+    """
+
+    cores: Positive
+    score: Positive
+    attend: Positive
+    gather: Positive
+    linear: Positive
+    select: Positive
+
+
+class Dram(Part):
+    """capacity: bytes; bandwidth: bytes/s that all who use it share."""
+
+    capacity: Positive
+    bandwidth: Positive
+
+
+class Pcie(Part):
+    """The link between host memory and GPU: bandwidth in bytes/s one way, latency in seconds of one copy."""
+
+    bandwidth: Positive
+    latency: Number
+
+
+class Drive(Part):
+    """A drive.
+
+    capacity     bytes
+    read, write  bytes/s of large requests
+    iops         small random reads per second, many in flight
+    latency      seconds of one of them
+    """
+
+    capacity: Positive
+    read: Positive
+    write: Positive
+    iops: Positive
+    latency: Number
+
+
+class SmartSsd(Part):
+    """Drives with an FPGA each.
+
+    cards             how many; each has what follows
+    memory            bytes of the FPGA's DRAM
+    memory_bandwidth  bytes/s of it, as the kernel reads it
+    scan              bytes of keys the kernel takes in per second, if memory keeps up
+    p2p               bytes/s from the drive straight into that memory
+    link              bytes/s between host and FPGA
+    launch            seconds from a query's submission to the first key
+    drive             the drive itself
+    """
+
+    cards: Positive
+    memory: Positive
+    memory_bandwidth: Positive
+    scan: Positive
+    p2p: Positive
+    link: Positive
+    launch: Number
+    drive: Drive
+
+
+class Software(Part):
+    """What the programs themselves cost, on the step's own thread: measured where they run.
+
+    model_layer     seconds of a layer outside attention and products of weights (norms, rotation, Python)
+    model_step      seconds of a step outside all layers, its products of weights not counted
+    engine_layer    seconds of this engine's step of one layer and sequence, with nothing to score or attend
+    settle_layer    seconds behind it where cold rows were read: the placement's decisions
+    settle_token    seconds behind it per cached token: the hit-rate table ages
+    settle_row      seconds behind it per cold row read
+    read_layer      seconds to ask for cold rows and to be told that they are there, the drive's time not counted
+    read_row        seconds per cold row: its checksum, its place
+    stock_layer     seconds of the stock cache's step of one layer, with nothing cached
+    stock_append    bytes of KV that the stock cache copies to append a token, per second
+    stock_attend    bytes of KV that the stock attention looks at, per second
+    """
+
+    model_layer: Number
+    model_step: Number
+    engine_layer: Number
+    settle_layer: Number
+    settle_token: Number
+    settle_row: Number
+    read_layer: Number
+    read_row: Number
+    stock_layer: Number
+    stock_append: Positive
+    stock_attend: Positive
+
+
+class Hardware(Part):
+    """A box; every number with its source.
+
+    gpu       None: the processor computes
+    smartssd  None: a thread of the processor scores in the device's place, and ``ssd`` holds the cold pool
+    software  None: nothing of it is known, and nothing is counted
+    """
+
+    name: str
+    about: str
+    gpu: Gpu | None = None
+    cpu: Cpu
+    dram: Dram
+    pcie: Pcie | None = None
+    ssd: Drive
+    smartssd: SmartSsd | None = None
+    software: Software | None = None
+
+    def changed(self, **changes: Number) -> Hardware:
+        """The box with other numbers: ``box.changed(ssd__read=Number(14e9, "a PCIe 5 drive"))``.
+
+        A part's field is named part__field, smartssd__drive__read one of a part of a part. SettingError for none.
+        """
+        tables: dict[str, Any] = self.model_dump()
+        for path, number in changes.items():
+            *parents, field = path.split("__")
+            table = tables
+            for parent in parents:
+                table = table.get(parent) or {}
+            if field not in table:
+                raise SettingError(f"the box {self.name} has no {path}{nearest(field, list(table))}")
+            table[field] = number
+        return Hardware.model_validate(tables)
