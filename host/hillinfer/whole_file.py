@@ -7,15 +7,15 @@ import tempfile
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put a text where it belongs, mode 0600, in place of what was there; missing folders are made.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Put a text, or bytes, where it belongs, mode 0600, in place of what was there; missing folders are made.
 
     Until it is on the medium the old file stays. Raises OSError where the folder does not take it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
+    with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
         try:
-            file.write(text)
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
             os.replace(file.name, path)

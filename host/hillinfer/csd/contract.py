@@ -154,7 +154,17 @@ class ReadTicket(ABC):
     """A read in flight; rows of ``out`` must not be touched before ``ready`` tells of them, or ``wait`` returns.
 
     A ticket that is dropped is given up: from then on ``out`` is left alone.
+
+    requests, nbytes   what the medium was asked for, gaps that are read over included; 0 where that is not known
     """
+
+    @property
+    def requests(self) -> int:
+        return 0
+
+    @property
+    def nbytes(self) -> int:
+        return 0
 
     @abstractmethod
     def ready(self) -> npt.NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,7 @@ class PromptRecord:
         chunk: int = 512,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._model, self.tokens = model, input_ids.shape[1]
+        self._model, self.tokens, self._chunk = model, input_ids.shape[1], chunk
         self.cache = HillInferCache(model, Recording(), prompt_length=self.tokens)
         keyword: dict[str, Any] = {cache_keyword(model): self.cache}
         with torch.inference_mode():
@@ -44,15 +45,18 @@ class PromptRecord:
             if not isinstance(layer, HillInferLayer)
         }
 
-    def replay(self, cache: Cache) -> None:
-        """Put the prompt into an empty cache of the same model: a HillInferCache of any policy, or a DynamicCache."""
+    def replay(self, cache: Cache, tokens: int | None = None) -> None:
+        """Put the prompt into an empty cache of the same model: a HillInferCache of any policy, or a DynamicCache.
+
+        tokens   only so many of its first ones, a multiple of the chunk; for models all of whose layers keep everything
+        """
         if isinstance(cache, HillInferCache):
-            cache.prompt_length = self.tokens
+            cache.prompt_length = self.tokens if tokens is None else tokens
         for index, (mine, theirs) in enumerate(zip(self.cache.layers, cache.layers, strict=True)):
             if not isinstance(mine, HillInferLayer):
                 cache.layers[index] = copy.deepcopy(self._others[index])
                 continue
-            for chunk in mine.recorded():
+            for chunk in itertools.islice(mine.recorded(), None if tokens is None else tokens // self._chunk):
                 if isinstance(theirs, HillInferLayer):
                     theirs.admit(chunk)
                 else:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 
 from hillinfer import _native
-from hillinfer.csd.contract import KeyRun
+from hillinfer.csd.contract import KeyRun, ReadTicket
 from hillinfer.kv.query import QuantisedQuery
 from hillinfer.kv.row_attention import ELEMENTS
 from hillinfer.kv.selection import Positions
@@ -73,6 +73,10 @@ class ChosenAtOnce(Chosen):
 
     def by_head(self) -> list[Positions]:
         return [self._step.positions]
+
+    @property
+    def reading(self) -> ReadTicket | None:
+        return None if self._coming is None else self._coming.located.ticket
 
     def attend(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from hillinfer.csd.contract import ReadTicket
 from hillinfer.kv.row_attention import attend_rows
 from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.trace import Trace
@@ -52,6 +53,11 @@ class Chosen(ABC):
     def by_head(self) -> list[Positions]:
         """Ascending positions: one set for all heads, or one per KV head."""
 
+    @property
+    @abstractmethod
+    def reading(self) -> ReadTicket | None:
+        """What brings the cold rows, until they are attended; None: there are none."""
+
     @abstractmethod
     def attend(
         self,
@@ -91,6 +97,10 @@ class ChosenSets(Chosen):
 
     def by_head(self) -> list[Positions]:
         return self.sets
+
+    @property
+    def reading(self) -> ReadTicket | None:
+        return self.located.ticket
 
     def settle(self, stream: TokenStream) -> None:
         stream.settle(self.rows, self.located)

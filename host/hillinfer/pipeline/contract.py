@@ -9,19 +9,34 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from hillinfer.csd.contract import Device
+from hillinfer.csd.contract import Device, Stream
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.selection import Positions
 from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.base import Policy
 from hillinfer.store.ledger import Ledger
 
+if TYPE_CHECKING:
+    from hillinfer.pipeline.chosen import Chosen
+    from hillinfer.store.token_stream import TokenStream
+
 Witness = Callable[[int, int, list[Positions]], None]
 """``witness(layer, sequence, sets)``: what a decode step attends to, besides its own token. Ascending positions in the
 sequence (padding not counted), int64: one set for all heads, or one per KV head."""
+
+
+class Recorder(Protocol):
+    """Told what every decode step of a tiered engine has to do, and where its rows are; for studies."""
+
+    def chose(self, stream: TokenStream, chosen: Chosen | None) -> None:
+        """A step attends to what was chosen (None: to everything), as the tiers are now."""
+
+    def settled(self, stream: Stream, moved: int) -> None:
+        """Behind a step so many rows entered the hot pool."""
 
 
 class Engine(ABC):

@@ -19,7 +19,7 @@ from hillinfer.pipeline.arrivals import arrivals
 from hillinfer.pipeline.balancing import open_balance
 from hillinfer.pipeline.choosing import Chooser
 from hillinfer.pipeline.chosen import Chosen, ChosenSets
-from hillinfer.pipeline.contract import Engine
+from hillinfer.pipeline.contract import Engine, Recorder
 from hillinfer.pipeline.evaluate import Evaluator
 from hillinfer.pipeline.heap import Heap
 from hillinfer.pipeline.indexed import Indexed
@@ -46,6 +46,8 @@ class TieredEngine(Engine):
 
     policy: SelectingPolicy | IndexingPolicy
     csd: Device
+    recorder: Recorder | None = None
+    """Told of every decode step and of what is done behind it."""
 
     def __init__(
         self,
@@ -234,6 +236,8 @@ class TieredEngine(Engine):
         work.ahead = None
         if self.witness is not None:
             self.witness(layer, sequence, [np.arange(stream.length)] if chosen is None else chosen.by_head())
+        if self.recorder is not None:
+            self.recorder.chose(stream, chosen)
         if chosen is None:
             return self._exact(stream.id, query, keys, values, scaling, decoding=True, count=selects)
         out, lse = chosen.attend(stream, grouped, own, scaling, self.trace, self._behind.catch_up)
@@ -245,7 +249,7 @@ class TieredEngine(Engine):
             stream.append(own, None if arrived is None else arrived.row)
         self._chooser.stepped(stream.id, grouped, keys, lse)
         self._account(work)
-        self._behind.put(work, partial(_settle, self.trace, stream, chosen))
+        self._behind.put(work, partial(_settle, self.trace, self.ledger, self.recorder, stream, chosen))
         return out.flatten(0, 1)
 
     def announce(self, layer: int, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> None:
@@ -317,6 +321,9 @@ def _cast(copies: dict[Stream, ScoringCopy], stream: Stream, keys: torch.Tensor)
     return copies[stream].cast(keys)
 
 
-def _settle(trace: Trace, stream: TokenStream, chosen: Chosen) -> None:
+def _settle(trace: Trace, ledger: Ledger, recorder: Recorder | None, stream: TokenStream, chosen: Chosen) -> None:
+    before = ledger.moved_rows
     with trace.span("place"):
         chosen.settle(stream)
+    if recorder is not None:
+        recorder.settled(stream.id, ledger.moved_rows - before)

@@ -66,11 +66,13 @@ class Positions:
 
     selected   [steps][layers]: ascending positions int64, the union over heads
     hot        [steps][layers]: bool [tokens], in the hot pool or on the compute device when the step began
+    host       [steps][layers]: bool [tiles of 64 tokens], scored by the host
     pinned     [steps][layers]: the first token that is pinned for being recent
     """
 
     selected: Sequence[Sequence[npt.NDArray[np.int64]]]
     hot: Sequence[Sequence[npt.NDArray[np.bool_]]]
+    host: Sequence[Sequence[npt.NDArray[np.bool_]]]
     pinned: Sequence[Sequence[int]]
 
 

@@ -83,6 +83,11 @@ class Selection:
         """Tell the ledger where the rows come from."""
         ledger.step(hot=len(self.hot), cold=len(self.cold), cold_bytes=len(self.cold) * geometry.row_bytes)
 
+    @property
+    def ticket(self) -> ReadTicket | None:
+        """The read that brings the cold ones; None: there is none, or it was waited for."""
+        return self._ticket
+
     def wait(self) -> torch.Tensor:
         """The cold rows; raises what went wrong in the cold pool."""
         if self._ticket is not None:

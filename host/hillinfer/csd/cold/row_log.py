@@ -118,6 +118,14 @@ class _RowReading(ReadTicket):
     def __init__(self, log: RowLog, sequence: int, reading: _native.RowRead) -> None:
         self._log, self._sequence, self._reading = log, sequence, reading
 
+    @property
+    def requests(self) -> int:
+        return self._reading.requests
+
+    @property
+    def nbytes(self) -> int:
+        return self._reading.nbytes
+
     def ready(self) -> npt.NDArray[np.int64]:
         ranks = self._guard(self._reading.ready)
         if not len(ranks):
