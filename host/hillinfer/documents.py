@@ -117,12 +117,13 @@ def build_prompt(
     return Prompt(torch.tensor([ids], dtype=torch.int64), len(body), cut)
 
 
-def frame(tokenizer: Any) -> tuple[list[int], list[int]]:
+def frame(tokenizer: Any, chat: bool = True) -> tuple[list[int], list[int]]:
     """The tokens before and after the user's text: here, and only here, control tokens come from.
 
-    The chat template around one turn of the user's; for a tokenizer without one, what starts a text, and nothing.
+    The chat template around one turn of the user's; without ``chat``, or for a tokenizer that has no template, what
+    starts a text, and nothing.
     """
-    if not getattr(tokenizer, "chat_template", None):
+    if not (chat and getattr(tokenizer, "chat_template", None)):
         probe = tokenizer("a", verbose=False).input_ids
         starts = tokenizer.bos_token_id is not None and probe[:1] == [tokenizer.bos_token_id]
         return ([tokenizer.bos_token_id] if starts else []), []

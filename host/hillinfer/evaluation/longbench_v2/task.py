@@ -1,0 +1,73 @@
+"""LongBench v2 as a task: zero-shot, without a chain of thought, as its pred.py asks by default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+from hillinfer.errors import DocumentError
+from hillinfer.evaluation.dataset.files import Source
+from hillinfer.evaluation.dataset.prompt import answer_tokens, fit
+from hillinfer.evaluation.dataset.records import Record, read_list
+from hillinfer.evaluation.metrics.choice import correct_answer_is
+from hillinfer.evaluation.task import Asking, Item, Task
+
+_SOURCE = Source("longbench-v2", "THUDM/LongBench-v2")
+_CHOICES = {"$C_A$": "choice_A", "$C_B$": "choice_B", "$C_C$": "choice_C", "$C_D$": "choice_D"}
+_TEXTS = ("_id", "domain", "sub_domain", "difficulty", "length", "question", *_CHOICES.values(), "answer", "context")
+_FIELDS = dict.fromkeys(_TEXTS, str)
+_NEW_TOKENS = 128
+
+
+class LongBenchV2(Task):
+    """1 for the right letter after "The correct answer is", 0 for another or none.
+
+    The prompt (prompt.txt) is THUDM/LongBench's prompts/0shot.txt word for word, in the chat template, its first and
+    last half where it is too long. Labels: difficulty (easy, hard), length (short, medium, long), domain.
+    """
+
+    name = "longbench-v2"
+    source = "Bai et al., LongBench v2 (arXiv 2412.15204); github.com/THUDM/LongBench"
+
+    def items(self, asking: Asking) -> Iterator[Item]:
+        """Of data.json, in its order."""
+        content, where = _SOURCE.read("data.json", asking.data)
+        records = read_list(content, where, _FIELDS)[: asking.limit]
+        for record in records:
+            if record["answer"] not in ("A", "B", "C", "D"):
+                raise DocumentError(f"{where}, _id {record['_id']}: the answer is {record['answer']!r}, not A to D")
+        for record in records:
+            yield self._item(record, asking)
+
+    def _item(self, record: Record, asking: Asking) -> Item:
+        room, text = max(asking.lengths), prompt(record)
+        fitted = fit(asking.tokenizer, text, room - _NEW_TOKENS, chat=True)
+        right = f"The correct answer is ({record['answer']})"
+        return Item(
+            identity=record["_id"],
+            context=room,
+            prompt=fitted.tokens,
+            answer=answer_tokens(asking.tokenizer, text, right, True, _NEW_TOKENS),
+            references=(record["answer"],),
+            new_tokens=_NEW_TOKENS,
+            labels={name: record[name] for name in ("difficulty", "length", "domain")},
+            cut=fitted.cut,
+        )
+
+    def score(self, item: Item, said: str) -> float:
+        """Right or wrong."""
+        return float(correct_answer_is(said) == item.references[0])
+
+
+def prompt(record: Record) -> str:
+    """The question with its text, filled in in the official order: what a text says of $Q$ is filled in as well."""
+    text = _template().replace("$DOC$", record["context"].strip()).replace("$Q$", record["question"].strip())
+    for mark, field in _CHOICES.items():
+        text = text.replace(mark, record[field].strip())
+    return text
+
+
+@cache
+def _template() -> str:
+    return files(__package__).joinpath("prompt.txt").read_text("utf-8")
