@@ -44,3 +44,22 @@ def test_replayed_and_read_caches_decode_alike(family, tmp_path):
             record.replay(replayed)
             torch.testing.assert_close(decode(model, ids, replayed), decode(model, ids, read), atol=1e-4, rtol=1e-4)
     record.close()
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma3"])
+@pytest.mark.parametrize("shared", [0, 63, 64, 250, PROMPT])
+def test_a_prompt_read_after_another_is_the_same_to_the_bit(family, shared):
+    model = tiny(family)
+    ids = torch.arange(1, PROMPT + STEPS + 1)[None] * 7 % 290 + 5
+    before = ids[:, : PROMPT - 20].clone()
+    before[:, shared:] = 9
+    alone, after = PromptRecord(model, ids[:, :PROMPT], chunk=64), PromptRecord(model, before, chunk=64)
+    decode(model, torch.full_like(ids, 11), after.cache)  # what was decoded is forgotten too
+    assert after.read(ids[:, :PROMPT]) == PROMPT - min(shared, PROMPT - 20) // 64 * 64
+    assert after.cache.stats().tiers.device.bytes == alone.cache.stats().tiers.device.bytes
+    for record in (alone, after):
+        model.set_attn_implementation("sdpa")
+        record.decoded = decode(model, ids, record.stock())
+    assert torch.equal(alone.decoded, after.decoded)
+    model.set_attn_implementation("hillinfer")
+    torch.testing.assert_close(decode(model, ids, after.cache), alone.decoded, atol=1e-3, rtol=1e-3)

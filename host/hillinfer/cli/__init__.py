@@ -31,6 +31,8 @@ from hillinfer.cli.bench import bench_app
 from hillinfer.cli.calibrate import calibrate_command
 from hillinfer.cli.console import complain, write_json
 from hillinfer.cli.doctor import doctor_command
+from hillinfer.cli.eval import EPILOG as EVAL_EPILOG
+from hillinfer.cli.eval import eval_command
 from hillinfer.cli.generate import EPILOG, generate_command
 from hillinfer.cli.models import models_command
 from hillinfer.cli.options import Debug
@@ -58,6 +60,7 @@ _EPILOG = "\n\n".join(
         "hillinfer doctor --device xrt:0    [dim]what this machine lacks for a device, and how to get it[/]",
         "hillinfer calibrate    [dim]how fast host and device are here, to balance the two by[/]",
         "hillinfer bench decode    [dim]quality and speed beside the stock cache[/]",
+        "hillinfer eval    [dim]what policies do on retrieval tasks, beside the full cache[/]",
         "hillinfer profile    [dim]the roles of a model's heads, for --policy heterocache[/]",
         "hillinfer models    [dim]what --model knows by name[/]",
         "hillinfer policies    [dim]what --policy knows by name, and what each keeps[/]",
@@ -80,6 +83,7 @@ app.command("policies")(policies_command)
 app.command("profile", epilog=PROFILE_EPILOG)(profile_command)
 app.command("doctor")(doctor_command)
 app.command("calibrate")(calibrate_command)
+app.command("eval", epilog=EVAL_EPILOG)(eval_command)
 app.add_typer(bench_app, name="bench")
 
 

@@ -7,14 +7,25 @@ import importlib
 from hillinfer.errors import SettingError, nearest
 from hillinfer.evaluation.task import Task
 
-_TASKS: dict[str, str] = {
-    # name: module within this package, class
+_TASKS: dict[str, str] = {  # module within this package, class
+    "text": "local.continuation:Text",
+    "passkey": "local.single:Passkey",
+    "needle": "local.single:Needle",
+    "multi-key": "local.several:MultiKey",
+    "multi-query": "local.several:MultiQuery",
+    "multi-value": "local.several:MultiValue",
+    "tracking": "local.several:Tracking",
 }
 
 
 def names() -> list[str]:
     """Names of all tasks, in the order of the table."""
     return list(_TASKS)
+
+
+def local_names() -> list[str]:
+    """Names of the tasks that are made here and need no data set."""
+    return [name for name, where in _TASKS.items() if where.startswith("local.")]
 
 
 def find(name: str) -> type[Task]:

@@ -76,3 +76,7 @@ class Task(ABC):
     @abstractmethod
     def score(self, item: Item, said: str) -> float:
         """How right what was said is. Not called for items with ``new_tokens`` 0."""
+
+    def settled(self, item: Item, said: str) -> bool:  # noqa: ARG002  # most can't say
+        """Whether the score is certain by now, whatever is said after this: the runner then saves the rest."""
+        return False

@@ -392,6 +392,14 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
         assert isinstance(engine, RecordingEngine)
         return engine.prompt(self._layer, 0)
 
+    def rewind(self, tokens: int) -> None:
+        """Forget what a recording cache's one sequence holds after ``tokens`` of its prompt, the end of a chunk."""
+        if self._slots:
+            engine = self._cache.engine(1)
+            assert isinstance(engine, RecordingEngine)
+            engine.rewind(self._layer, 0, tokens)
+            self._slots = tokens
+
     def admit(self, chunk: Chunk) -> None:
         """Cache the next part of a prompt that was recorded elsewhere, in a batch of one."""
         engine = self._cache.engine(1)

@@ -18,7 +18,7 @@ class CatalogueEntry:
     """A model that can be had by name; one line of ``hillinfer models``.
 
     wheel     where its GGUF file is; more: where the rest of it is, for one that comes in pieces
-    context   in tokens
+    context   in tokens; alias: a shorter name
     """
 
     name: str
@@ -31,6 +31,7 @@ class CatalogueEntry:
     head_dim: int
     context: int
     more: tuple[WheelFile, ...] = ()
+    alias: str | None = None
 
     @property
     def source(self) -> str:
@@ -92,6 +93,7 @@ _ENTRIES = (
         kv_heads=1,
         head_dim=256,
         context=32_768,
+        alias="gemma3",
     ),
 )
 

@@ -38,7 +38,7 @@ def load(spec: str | None = None, dtype: torch.dtype | None = None) -> LoadedMod
     for what is not on this machine. ``ModelError`` says what is wrong and what to do.
     """
     spec = DEFAULT_MODEL if spec is None else spec
-    entry = next((entry for entry in catalogue() if entry.name == spec), None)
+    entry = next((entry for entry in catalogue() if spec in (entry.name, entry.alias)), None)
     if entry is not None:
         return LoadedModel(*_read_sealed(obtain(entry), dtype), entry.name, entry.source)
     path = Path(spec).expanduser()

@@ -144,6 +144,14 @@ class RecordingEngine(Engine):
         record.append(keys, values)
         self.ledger.change(device=keys.nbytes + values.nbytes)
 
+    def rewind(self, layer: int, sequence: int, tokens: int) -> None:
+        """Forget what came after ``tokens`` of a stream's prompt, which are whole chunks of it."""
+        record = self._records[Stream(layer, sequence)]
+        record.queries = [chunk for chunk in record.queries if chunk[0] < tokens]
+        keys, values = record.rows(tokens, record.tokens)
+        self.ledger.change(device=-keys.nbytes - values.nbytes)
+        record.tokens = tokens
+
     def settled_ledger(self) -> Ledger:
         return self.ledger
 

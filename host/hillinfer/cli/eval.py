@@ -1,0 +1,230 @@
+"""``hillinfer eval``: what policies do on real tasks, beside the full cache on the same prompts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hillinfer.cli.bench import REPORTS, figure, numbers, show_table, table_of
+from hillinfer.cli.console import human_bytes, stdout, write_json
+from hillinfer.cli.eval_progress import EvalProgress
+from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.policy import PolicyFile, load_file
+from hillinfer.errors import SettingError
+
+if TYPE_CHECKING:
+    from hillinfer.evaluation.plans import Part
+    from hillinfer.evaluation.results import Results, Row
+
+_WHAT, _WHO, _OUTPUT = "What is asked", "Who answers", "Output"
+POLICIES = "hillinfer@5%,hillinfer@10%,hillinfer@20%,h2o@20%,quest@20%,snapkv@20%,streaming-llm@20%,heterocache@50%"
+
+EPILOG = "\n\n".join(
+    [
+        "[bold]Examples[/]",
+        "hillinfer eval --small    [dim]what make eval-small runs: 45 minutes on two cores[/]",
+        "hillinfer eval --tasks passkey,needle --lengths 1024,2048 --limit 5 --policies hillinfer@10%,h2o@20%",
+        "hillinfer eval --model gemma3 --lengths 4096,16384    [dim]a second model[/]",
+        "hillinfer compare a.json b.json    [dim]two results beside each other[/]",
+        "A run that was killed goes on where it was when the same command is given again.",
+    ]
+)
+
+
+def eval_command(
+    model: Annotated[
+        str | None, typer.Option(help="As in generate; gemma3 is gemma-3-270m.", rich_help_panel=_WHO)
+    ] = None,
+    policies: Annotated[
+        str,
+        typer.Option(
+            help="Policies with their shares of the cached tokens, by commas; the full cache always comes first.",
+            rich_help_panel=_WHO,
+        ),
+    ] = POLICIES,
+    tasks: Annotated[
+        str, typer.Option(help="By commas; default: all that need no data set.", rich_help_panel=_WHAT)
+    ] = "",
+    lengths: Annotated[
+        str, typer.Option(help="Context lengths in tokens, by commas.", rich_help_panel=_WHAT)
+    ] = "2048,4096",
+    limit: Annotated[
+        int | None,
+        typer.Option(help="Items of each task and length, at most.", show_default="the task's", rich_help_panel=_WHAT),
+    ] = None,
+    small: Annotated[
+        bool,
+        typer.Option("--small", help="A fixed choice of tasks, lengths and items instead.", rich_help_panel=_WHAT),
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.", rich_help_panel=_WHAT)] = 0,
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            help="What to hide things in and to continue: a UTF-8 text, or a folder of .txt files.",
+            show_default="the English text in CPython",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of a data set's files.", show_default="the Hugging Face hub", rich_help_panel=_WHAT),
+    ] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            help="Head profile for heterocache.",
+            show_default="where hillinfer profile puts it",
+            rich_help_panel=_WHO,
+        ),
+    ] = None,
+    policy_file: PolicyFile = None,
+    cold_dir: Annotated[Path | None, typer.Option(help="Folder of the cold files.", rich_help_panel=_WHO)] = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            help="Where the JSON goes, and pictures beside it; what is finished is noted beside it meanwhile.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = REPORTS / "eval.json",
+    as_json: AsJson = False,
+    _debug: Debug = False,
+) -> None:
+    """Policies on real tasks: score, likelihood of the right answer, and memory, beside the full cache.
+
+    Each prompt is read once, then every policy answers. Differences to the full cache are paired, with 95 % intervals.
+    """
+    if limit is not None and limit < 1:
+        raise SettingError(f"--limit is {limit}: ask for at least 1 item")
+    if cold_dir is not None and not cold_dir.is_dir():
+        raise SettingError(f"the cold folder {cold_dir} is no folder: create it, or name another with --cold-dir")
+    if text is not None and not text.exists():
+        raise SettingError(f"--text {text}: there is no such file or folder")
+    check_output(output)
+    load_file(policy_file)
+
+    from hillinfer.evaluation.contender import parse_contenders
+    from hillinfer.evaluation.plans import SMALL
+    from hillinfer.evaluation.results import write_results
+
+    contenders = parse_contenders(policies, {"heterocache": {"profile": profile}} if profile is not None else {})
+    plan = SMALL if small else _plan(tasks, lengths, limit)
+    settings: dict[str, Any] = {
+        "policies": list(map(str, contenders)),
+        "plan": [{"task": part.task, "lengths": list(part.lengths), "limit": part.limit} for part in plan],
+        "text": None if text is None else text.name,
+        "data": None if data is None else str(data),
+        "profile": None if profile is None else _digest(profile),
+    }
+    from hillinfer.evaluation import registry
+    from hillinfer.evaluation.runner import Evaluation
+    from hillinfer.evaluation.task import Asking
+    from hillinfer.models import load
+
+    loaded = load(model)
+    with EvalProgress() as progress:
+        evaluation = Evaluation(
+            loaded.model, loaded.tokenizer, loaded.name, seed, contenders, settings, cold_dir, progress.update
+        )
+        work = evaluation.work(
+            [
+                (registry.find(part.task)(), Asking(loaded.tokenizer, part.lengths, part.limit, seed, text, data))
+                for part in plan
+            ]
+        )
+        try:
+            journal = output.with_name(f"{output.stem}.items.jsonl")
+            results = evaluation.run(work, journal)
+        finally:
+            evaluation.close()
+    write_results(output, results)
+    journal.unlink()
+    if as_json:
+        write_json(results.model_dump())
+        return
+    show_results(results)
+    stdout().print(f"written: {output}")
+
+
+def _plan(tasks: str, lengths: str, limit: int | None) -> list[Part]:
+    from hillinfer.evaluation import registry
+    from hillinfer.evaluation.plans import plan_of
+
+    wanted = [int(length) for length in numbers(lengths, "lengths")]
+    if not wanted or min(wanted) < 1:
+        raise SettingError(f"--lengths is {lengths!r}: write numbers of tokens with commas between them")
+    named = [task.strip() for task in tasks.split(",") if task.strip()]
+    return plan_of(named or registry.local_names(), wanted, limit)
+
+
+def _digest(profile: Path) -> str:
+    import hashlib
+
+    try:
+        return hashlib.sha256(profile.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise SettingError(f"--profile {profile} cannot be read ({error.strerror}): run hillinfer profile") from None
+
+
+def check_output(output: Path) -> None:
+    """SettingError, before anything is computed, for a file that cannot be written."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"{output.parent} cannot be made ({error.strerror}): name another with --output") from None
+    if output.is_dir() or not os.access(output.parent, os.W_OK):
+        raise SettingError(f"{output} cannot be written: name a file in a folder of yours with --output")
+
+
+def show_results(results: Results) -> None:
+    """The table, and what it says about retrieval."""
+    table = table_of(
+        results.model,
+        "difference: to the full cache on the same items, with its 95 % interval; NLL and KL in nats per token of the "
+        "right answer; fast: in DRAM and on the device; (…): the full cache itself scores under 50 %",
+        "task", "policy", "context", "score", "difference", "interval", "NLL", "KL", "items", "fast", "cold", words=2,
+    )  # fmt: skip
+    rows = results.rows
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        last = following is None or (following.task, following.context) != (row.task, row.context)
+        table.add_row(*cells(row), end_section=last)
+    show_table(table)
+    for note in dict.fromkeys((row.contender, row.note) for row in rows if row.note):
+        stdout().print(f"undefined: {note[0]}: {note[1]}", soft_wrap=True)
+    for task, cut in {row.task: row.cut for row in rows if row.cut}.items():
+        stdout().print(f"{task}: {cut} prompts were cut to fit")
+    for line in retrieval_lines(rows):
+        stdout().print(line)
+
+
+def cells(row: Row) -> list[str]:
+    """A row of the table, as words."""
+    if row.nll is None or row.fast_bytes is None or row.cold_bytes is None:
+        return [row.task, row.contender, str(row.context), "undefined"]
+    score = figure(row.score, ".1%")
+    return [
+        row.task,
+        row.contender,
+        str(row.context),
+        score if row.counts or row.score is None else f"({score})",
+        figure(row.difference, "+.1%"),
+        "–" if row.interval is None else f"{row.interval[0]:+.1%} … {row.interval[1]:+.1%}",
+        f"{row.nll:.3f}",
+        figure(row.kl, ".4f"),
+        str(row.items),
+        human_bytes(row.fast_bytes),
+        human_bytes(row.cold_bytes),
+    ]
+
+
+def retrieval_lines(rows: list[Row]) -> list[str]:
+    """For each policy, on how many of the retrieval tasks that count the full cache is within its interval."""
+    lines = []
+    for contender in dict.fromkeys(row.contender for row in rows if row.policy != "full"):
+        counted = [row for row in rows if row.contender == contender and row.retrieval and row.counts and row.interval]
+        if counted:
+            within = sum(row.interval is not None and row.interval[0] <= 0 <= row.interval[1] for row in counted)
+            lines.append(f"{contender}: no difference to the full cache on {within} of {len(counted)} retrieval rows")
+    return lines

@@ -1,0 +1,122 @@
+"""Many facts in a long text, as RULER has them: ask for one of many, for several of many, or for all about one."""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from hillinfer.evaluation.local import hiding, words
+from hillinfer.evaluation.local.hiding import Haystack, Hidden
+from hillinfer.evaluation.task import Asking, Item, Task
+
+_FACTS = 8
+_ASKED = 3
+_QUESTIONS = 4  # about one text, which is then read once
+_RULER = "RULER (Hsieh et al., arXiv 2404.06654)"
+
+
+class _Several(Task):
+    """Facts at equal distances; several questions about one text."""
+
+    retrieval: ClassVar[bool] = True
+
+    def items(self, asking: Asking) -> Iterator[Item]:
+        haystack = Haystack(asking)
+        wanted = asking.limit or 2 * _QUESTIONS
+        for context in asking.lengths:
+            for number in range(wanted):
+                group, question = divmod(number, _QUESTIONS)
+                hidden = self.hidden(haystack.draw(self.name, context, group), question)
+                place = haystack.place(self.name, context, group)
+                yield haystack.item(f"{context}/{group}/{question}", context, place, hidden)
+
+    @abstractmethod
+    def hidden(self, drawn: random.Random, question: int) -> Hidden:
+        """The same facts for all questions from 0 to 3, drawn before anything about the question is."""
+
+    def score(self, item: Item, said: str) -> float:
+        return hiding.share_named(item, said)
+
+
+def _numbers(drawn: random.Random, count: int) -> list[str]:
+    return list(map(str, drawn.sample(range(10_000, 100_000), count)))
+
+
+def _spread(facts: list[str]) -> list[tuple[float, str]]:
+    return [((at + 0.5) / len(facts), fact) for at, fact in enumerate(facts)]
+
+
+def _listed(parts: list[str]) -> str:
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+class MultiKey(_Several):
+    """Everybody has a number; one is asked for."""
+
+    name: ClassVar[str] = "multi-key"
+    source: ClassVar[str] = f"{_RULER}, multi-key needles"
+
+    def hidden(self, drawn: random.Random, question: int) -> Hidden:
+        people, numbers = drawn.sample(words.PEOPLE, _FACTS), _numbers(drawn, _FACTS)
+        facts = [f"The secret number of the {who} is {number}." for who, number in zip(people, numbers, strict=True)]
+        asked = drawn.sample(range(_FACTS), _QUESTIONS)[question]
+        said, answer = f"The secret number of the {people[asked]} is", numbers[asked]
+        return Hidden(_spread(facts), said, f" {answer}", [answer], {"depth": (asked + 0.5) / _FACTS})
+
+    def score(self, item: Item, said: str) -> float:
+        return hiding.begins(item, said)
+
+    def settled(self, item: Item, said: str) -> bool:
+        return hiding.begun_otherwise(item, said)
+
+
+class MultiQuery(_Several):
+    """Everybody has a number; three are asked for at once."""
+
+    name: ClassVar[str] = "multi-query"
+    source: ClassVar[str] = f"{_RULER}, multi-query needles"
+
+    def hidden(self, drawn: random.Random, question: int) -> Hidden:
+        people, numbers = drawn.sample(words.PEOPLE, _FACTS), _numbers(drawn, _FACTS)
+        facts = [f"The secret number of the {who} is {number}." for who, number in zip(people, numbers, strict=True)]
+        asked = [drawn.sample(range(_FACTS), _ASKED) for _ in range(_QUESTIONS)][question]
+        said = f"The secret numbers of {_listed([f'the {people[at]}' for at in asked])} are"
+        answers = [numbers[at] for at in asked]
+        return Hidden(_spread(facts), said, f" {_listed(answers)}", answers)
+
+
+class MultiValue(_Several):
+    """Four people with three numbers each, every number in a sentence of its own; all of one are asked for."""
+
+    name: ClassVar[str] = "multi-value"
+    source: ClassVar[str] = f"{_RULER}, multi-value needles"
+
+    def hidden(self, drawn: random.Random, question: int) -> Hidden:
+        people, numbers = drawn.sample(words.PEOPLE, _QUESTIONS), _numbers(drawn, _QUESTIONS * _ASKED)
+        owners = list(range(_QUESTIONS)) * _ASKED
+        drawn.shuffle(owners)
+        facts = [f"A lucky number of the {people[who]} is {n}." for who, n in zip(owners, numbers, strict=True)]
+        answers = [number for who, number in zip(owners, numbers, strict=True) if who == question]
+        said = f"The lucky numbers of the {people[question]} are"
+        return Hidden(_spread(facts), said, f" {_listed(answers)}", answers)
+
+
+class Tracking(_Several):
+    """Chains of variables: which of them have this value? The answer is to be followed, not to be copied."""
+
+    name: ClassVar[str] = "tracking"
+    source: ClassVar[str] = f"{_RULER}, variable tracking"
+    retrieval: ClassVar[bool] = False
+
+    def hidden(self, drawn: random.Random, question: int) -> Hidden:
+        names = drawn.sample([a + b + c for a in "BDGKMPRT" for b in "AEIOU" for c in "LNSXZ"], _QUESTIONS * _ASKED)
+        numbers = _numbers(drawn, _QUESTIONS)
+        chains = [names[chain * _ASKED : (chain + 1) * _ASKED] for chain in range(_QUESTIONS)]
+        facts = []
+        for step in range(_ASKED):  # a variable is known before it is named again
+            for chain, number in drawn.sample(list(zip(chains, numbers, strict=True)), _QUESTIONS):
+                facts.append(f"VAR {chain[step]} = {f'VAR {chain[step - 1]}' if step else number}.")
+        said = f"The variables with the value {numbers[question]} are"
+        return Hidden(_spread(facts), said, f" {_listed(chains[question])}", chains[question])

@@ -1,0 +1,63 @@
+"""One fact in a long text: a number (passkey), or a thing (needle in a haystack)."""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from hillinfer.evaluation.local import hiding, words
+from hillinfer.evaluation.local.hiding import Haystack, Hidden
+from hillinfer.evaluation.task import Asking, Item, Task
+
+
+class _Single(Task):
+    """One fact per prompt, at every depth."""
+
+    retrieval: ClassVar[bool] = True
+
+    def items(self, asking: Asking) -> Iterator[Item]:
+        haystack = Haystack(asking)
+        for context in asking.lengths:
+            for number, (group, depth) in enumerate(hiding.depths(asking.limit)):
+                hidden = self.hidden(haystack.draw(self.name, context, number), depth)
+                place = haystack.place(self.name, context, group)
+                yield haystack.item(f"{context}/{group}/{depth:g}", context, place, hidden)
+
+    @abstractmethod
+    def hidden(self, drawn: random.Random, depth: float) -> Hidden:
+        """The fact and the question about it."""
+
+    def score(self, item: Item, said: str) -> float:
+        return hiding.begins(item, said)
+
+    def settled(self, item: Item, said: str) -> bool:
+        return hiding.begun_otherwise(item, said)
+
+
+class Passkey(_Single):
+    """A number, not a word, so that nothing else in the text helps to guess it."""
+
+    name: ClassVar[str] = "passkey"
+    source: ClassVar[str] = "passkey retrieval (Mohtashami and Jaggi, arXiv 2305.16300)"
+
+    def hidden(self, drawn: random.Random, depth: float) -> Hidden:
+        key = str(drawn.randrange(10_000, 100_000))
+        said = "The secret number of the lighthouse keeper is"
+        fact = f"{said} {key}. Remember: the lighthouse keeper's secret number is {key}."
+        return Hidden([(depth, fact)], said, f" {key}", [key], {"depth": depth})
+
+
+class Needle(_Single):
+    """A sentence that has nothing to do with the text; the picture is lengths × depths."""
+
+    name: ClassVar[str] = "needle"
+    source: ClassVar[str] = "needle in a haystack (Kamradt 2023), depths × lengths"
+
+    def hidden(self, drawn: random.Random, depth: float) -> Hidden:
+        place, look, thing = drawn.choice(words.PLACES), drawn.choice(words.LOOKS), drawn.choice(words.THINGS)
+        said = f"The only thing that the mayor of {place} keeps in his pocket is a"
+        return Hidden(
+            [(depth, f"{said} {look} {thing}.")], said, f" {look} {thing}", [f"{look} {thing}"], {"depth": depth}
+        )

@@ -1,0 +1,38 @@
+"""What is evaluated together: tasks, each with its lengths and number of items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hillinfer.evaluation import registry
+
+
+@dataclass(frozen=True)
+class Part:
+    """One task at some context lengths, tokens; limit: items at most of each, None: as many as the task has."""
+
+    task: str
+    lengths: tuple[int, ...]
+    limit: int | None = None
+
+
+def plan_of(tasks: Sequence[str], lengths: Sequence[int], limit: int | None) -> list[Part]:
+    """The same lengths and limit for every task; SettingError for an unknown one."""
+    for task in tasks:
+        registry.find(task)
+    return [Part(task, tuple(lengths), limit) for task in tasks]
+
+
+SMALL = [
+    Part("text", (4096,), 4),
+    Part("text", (8192,), 2),
+    Part("passkey", (2048, 4096), 5),
+    Part("passkey", (8192,), 3),
+    Part("needle", (1024, 2048, 4096, 8192), 5),
+    Part("multi-key", (2048, 4096), 8),
+    Part("multi-query", (2048, 4096), 4),
+    Part("multi-value", (2048, 4096), 4),
+    Part("tracking", (2048, 4096), 4),
+]
+"""For SmolLM2 in 45 minutes on two cores: few items where a prompt takes half a minute to read."""

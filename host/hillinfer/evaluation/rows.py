@@ -1,0 +1,74 @@
+"""From items to rows: means by task and context, beside the full cache on the same items."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from hillinfer.evaluation.bootstrap import mean_interval
+from hillinfer.evaluation.contender import FULL
+from hillinfer.evaluation.results import ItemResult, Row, Run
+
+COUNTS_FROM = 0.5
+"""What the full cache must score on a task for it to say something about policies."""
+
+
+def rows_of(
+    items: Sequence[ItemResult],
+    undefined: Mapping[tuple[str, float, int], str],
+    retrieval: Mapping[str, bool],
+    seed: int,
+) -> list[Row]:
+    """One row per task, context and contender, in the order they came in, the full cache's first.
+
+    undefined   why a policy (name, budget) has no figures at a context
+    retrieval   of each task by name, whether it is one
+    """
+    rows = []
+    for task, context in dict.fromkeys((item.task, item.context) for item in items):
+        here = [item for item in items if (item.task, item.context) == (task, context)]
+        for policy, budget in dict.fromkeys((run.policy, run.budget) for item in here for run in item.runs):
+            row = Row(policy=policy, budget=budget, task=task, context=context, retrieval=retrieval[task])
+            _fill(row, here, seed)
+            rows.append(row)
+        for (policy, budget, where), why in undefined.items():
+            if why and where == context:
+                rows.append(Row(policy=policy, budget=budget, task=task, context=context, note=why))
+    return rows
+
+
+def _fill(row: Row, items: Sequence[ItemResult], seed: int) -> None:
+    pairs = [(item, item.run(row.policy, row.budget), item.run(FULL, 1.0)) for item in items]
+    both = [(item, run, full) for item, run, full in pairs if run is not None and full is not None]
+    runs = [run for _, run, _ in both]
+    row.items, row.cut = len(both), sum(item.cut > 0 for item, _, _ in both)
+    row.nll, row.kl = statistics.mean(run.nll for run in runs), statistics.mean(run.kl for run in runs)
+    row.nll_difference, row.nll_interval = _difference([(run.nll, full.nll) for _, run, full in both], seed)
+    scored = [(run.score, full.score) for _, run, full in both if run.score is not None and full.score is not None]
+    if scored:
+        row.score, row.full_score = (statistics.mean(side) for side in zip(*scored, strict=True))
+        row.difference, row.interval = _difference(scored, seed)
+        row.counts = row.full_score >= COUNTS_FROM
+    row.device_bytes = max(run.device_bytes for run in runs)
+    row.hot_bytes = max(run.hot_bytes for run in runs)
+    row.cold_bytes = max(run.cold_bytes for run in runs)
+    row.by_label = _by_label([(item, run) for item, run, _ in both])
+    row.labels = list(row.by_label)
+
+
+def _difference(pairs: Sequence[tuple[float, float]], seed: int) -> tuple[float, tuple[float, float]]:
+    differences = [mine - full for mine, full in pairs]
+    return statistics.mean(differences), mean_interval(differences, seed)
+
+
+def _by_label(pairs: Sequence[tuple[ItemResult, Run]]) -> dict[str, dict[str, float]]:
+    sorted_out: dict[str, dict[str, list[float]]] = {}
+    for item, run in pairs:
+        for label, value in item.labels.items():
+            named = f"{value:g}" if isinstance(value, float) else str(value)
+            figure = run.nll if run.score is None else run.score
+            sorted_out.setdefault(label, {}).setdefault(named, []).append(figure)
+    return {
+        label: {value: statistics.mean(figures) for value, figures in values.items()}
+        for label, values in sorted_out.items()
+    }

@@ -1,0 +1,189 @@
+"""The evaluation itself: each prompt is read once, and every contender answers from its own copy of the record."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from hillinfer.errors import DocumentError, SettingError
+from hillinfer.evaluation.answering import Answered, answer, end_tokens
+from hillinfer.evaluation.contender import Contender
+from hillinfer.evaluation.journal import Journal
+from hillinfer.evaluation.results import ItemResult, Results, Run
+from hillinfer.evaluation.rows import rows_of
+from hillinfer.evaluation.task import Asking, Item, Task
+from hillinfer.integrations.prompt_record import PromptRecord
+from hillinfer.version import __version__
+
+Work = tuple[Task, Item]
+
+
+class Evaluation:
+    """Contenders, the full cache first, on all items of some tasks.
+
+    name         of the model, for the results
+    seed         of the intervals (and of the items, see ``Asking``)
+    settings     what else the results depend on, JSON
+    cold_dir     folder of the cold files; None: the default one
+    on_progress  called with tokens of prompts done, tokens in all, and what is being done
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: Any,
+        name: str,
+        seed: int,
+        contenders: Sequence[Contender],
+        settings: dict[str, Any],
+        cold_dir: Path | None,
+        on_progress: Callable[[int, int, str], None],
+    ) -> None:
+        self._model, self._tokenizer, self._name, self._seed = model, tokenizer, name, seed
+        self._contenders, self._settings, self._cold_dir, self._on_progress = (
+            contenders,
+            settings,
+            cold_dir,
+            on_progress,
+        )
+        self._ends = end_tokens(model)
+        self._record: PromptRecord | None = None
+        self._undefined: dict[tuple[str, float, int], str] = {}
+
+    def work(self, plan: Sequence[tuple[Task, Asking]]) -> list[Work]:
+        """All items, in order; DocumentError where there are none, or one is longer than the model can read."""
+        room = self._model.config.get_text_config().max_position_embeddings
+        work = [(task, item) for task, asking in plan for item in task.items(asking)]
+        if not work:
+            raise DocumentError("these tasks have no items for these settings: ask for other tasks, data or lengths")
+        for task, item in work:
+            if len(item.prompt) + len(item.answer) > room:
+                raise SettingError(
+                    f"{task.name} {item.identity} has {len(item.prompt) + len(item.answer)} tokens, more than the "
+                    f"model's context of {room}: ask for shorter --lengths"
+                )
+        return work
+
+    def run(self, work: Sequence[Work], journal_path: Path) -> Results:
+        """Everything that the journal at ``journal_path`` does not have yet, and then the whole; the journal goes.
+
+        Raises SettingError if the journal is of another evaluation.
+        """
+        key = {"model": self._name, "seed": self._seed, "versions": versions(), "settings": self._settings}
+        with Journal(journal_path, key) as journal:
+            items = [ItemResult.model_validate(line) for line in journal.finished]
+            for done, (task, item) in zip(items, work, strict=False):
+                if (done.task, done.identity, done.prompt) != (task.name, item.identity, digest(item)):
+                    raise SettingError(f"{journal_path} is of other texts or data: delete it, and the run starts anew")
+            sizes = [len(item.prompt) for _, item in work]
+            for number in range(len(items), len(work)):
+                task, item = work[number]
+                where = f"{task.name}, {item.context} tokens ({number + 1} of {len(work)})"
+                self._on_progress(sum(sizes[:number]), sum(sizes), where)
+                items.append(self._answer(task, item))
+                journal.append(items[-1].model_dump())
+            self._on_progress(sum(sizes), sum(sizes), "done")
+            for context in dict.fromkeys(item.context for item in items):
+                self._check(context)  # those that were finished before have their reasons, too
+            retrieval = {task.name: task.retrieval for task, _ in work}
+            return Results(
+                model=self._name,
+                seed=self._seed,
+                versions=versions(),
+                settings=self._settings,
+                rows=rows_of(items, self._undefined, retrieval, self._seed),
+                items=items,
+            )
+
+    def _answer(self, task: Task, item: Item) -> ItemResult:
+        prompt = item.prompt[None, :-1].to(self._model.device)
+        if self._record is None:
+            self._record = PromptRecord(self._model, prompt)
+        else:
+            self._record.read(prompt)
+        runs: list[Run] = []
+        full: torch.Tensor | None = None
+        for contender in self._check(item.context):
+            opening = functools.partial(self._open, contender, item)
+            answered = answer(self._model, opening, item, self._ends, functools.partial(self._settled, task, item))
+            full = answered.logprobs if full is None else full
+            runs.append(self._run(task, item, contender, answered, full))
+        return ItemResult(
+            task=task.name,
+            context=item.context,
+            identity=item.identity,
+            prompt=digest(item),
+            labels=dict(item.labels),
+            cut=item.cut,
+            runs=runs,
+        )
+
+    def _run(self, task: Task, item: Item, contender: Contender, answered: Answered, full: torch.Tensor) -> Run:
+        said = self._text(answered.said)
+        tiers = answered.tiers
+        return Run(
+            policy=contender.policy,
+            budget=contender.budget,
+            score=task.score(item, said) if item.new_tokens else None,
+            nll=-float(answered.logprobs.gather(1, item.answer[:, None]).mean()),
+            kl=float((full.exp() * (full - answered.logprobs)).sum(-1).mean()),
+            said=said,
+            device_bytes=tiers.device.bytes,
+            hot_bytes=tiers.hot.bytes,
+            cold_bytes=tiers.cold.bytes,
+        )
+
+    def _settled(self, task: Task, item: Item, said: list[int]) -> bool:
+        return task.settled(item, self._text(said))
+
+    def _text(self, said: list[int]) -> str:
+        return str(self._tokenizer.decode(said, skip_special_tokens=True))
+
+    def _check(self, context: int) -> list[Contender]:
+        """Those that can have their budget at this context."""
+        defined = []
+        for contender in self._contenders:
+            key = (contender.policy, contender.budget, context)
+            if not contender.full and key not in self._undefined:
+                self._undefined[key] = contender.undefined(self._model, context, self._cold_dir)
+            if not self._undefined.get(key):
+                defined.append(contender)
+        return defined
+
+    @contextmanager
+    def _open(self, contender: Contender, item: Item) -> Iterator[Any]:
+        """A cache that holds the recorded prompt."""
+        assert self._record is not None
+        if contender.full:
+            self._model.set_attn_implementation("sdpa")  # what a user of the stock cache runs
+            yield self._record.stock()
+            return
+        tokens = len(item.prompt) + max(len(item.answer), item.new_tokens)
+        with contender.open(self._model, tokens, self._cold_dir) as cache:
+            self._record.replay(cache)
+            yield cache
+
+    def close(self) -> None:
+        """Forget the last prompt."""
+        if self._record is not None:
+            self._record.close()
+
+
+def digest(item: Item) -> str:
+    """Of an item's tokens: the same item in another run has the same."""
+    tokens = torch.cat([item.prompt, item.answer]).numpy().astype("<i8").tobytes()
+    return hashlib.sha256(tokens).hexdigest()[:16]
+
+
+def versions() -> dict[str, str]:
+    """Of what computes the results."""
+    libraries = {name: importlib.metadata.version(name) for name in ("torch", "transformers")}
+    return {"hillinfer": __version__, **libraries}

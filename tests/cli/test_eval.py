@@ -1,0 +1,83 @@
+"""``hillinfer eval`` on a tiny model: the table, the file, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hillinfer.evaluation.results import read_results
+
+
+@pytest.fixture
+def arguments(model_dir: Path, tmp_path: Path) -> list[Any]:
+    book = tmp_path / "book.txt"
+    book.write_text("\n".join(f"On day {day} the ferry left at {day % 12}." for day in range(200)))
+    asked = ["--model", model_dir, "--text", book, "--lengths", "1200", "--limit", 2]
+    return ["eval", *asked, "--tasks", "passkey,text", "--policies", "hillinfer@20%,streaming-llm@20%"]
+
+
+def test_the_table_and_the_file(hill: Any, arguments: list[Any], tmp_path: Path) -> None:
+    output = tmp_path / "new folder" / "eval.json"
+    shown = hill(*arguments, "--output", output)
+    assert shown.code == 0, shown.err
+    for words in ("tiny-llama", "passkey", "hillinfer@20%", "streaming-llm@20%", str(output)):
+        assert words in shown.out
+    assert "passkey, 1200 tokens (2 of 4), " in shown.err
+    assert "min left" in shown.err
+    results = read_results(output)
+    assert len(results.rows) == 6
+    assert list(output.parent.glob("*.jsonl")) == []
+
+
+def test_json_is_the_file(hill: Any, arguments: list[Any], tmp_path: Path) -> None:
+    output = tmp_path / "eval.json"
+    answer = json.loads(hill(*arguments, "--output", output, "--json").out)
+    assert answer == json.loads(output.read_text())
+    assert answer["kind"] == "hillinfer-eval"
+
+
+def test_a_killed_run_goes_on(arguments: list[Any], hill: Any, tmp_path: Path) -> None:
+    output, journal = tmp_path / "eval.json", tmp_path / "eval.items.jsonl"
+    command = [sys.executable, "-m", "hillinfer.cli", *map(str, arguments), "--output", str(output)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ)
+    while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") >= 2):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert journal.exists()
+    hill(*arguments, "--output", output)
+    hill(*arguments, "--output", tmp_path / "whole.json")
+    assert output.read_text() == (tmp_path / "whole.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--tasks", "paskey"], "unknown task 'paskey': did you mean 'passkey'?"),
+        (["--policies", "hilinfer@10%"], "unknown policy 'hilinfer': did you mean 'hillinfer'?"),
+        (["--policies", "h2o"], "'h2o' has no budget above 0% and up to 100%: write h2o@20%"),
+        (["--policies", "h2o@0%"], "write h2o@20%"),
+        (["--policies", "h2o@20%,h2o@0.2"], "h2o@20% is named twice"),
+        (["--limit", "0"], "--limit is 0: ask for at least 1"),
+        (["--lengths", "many"], "--lengths is 'many'"),
+        (["--lengths", "0"], "--lengths is '0'"),
+        (["--lengths", "5000"], "more than the model's context of 4096"),
+        (["--text", "no-such.txt"], "--text no-such.txt: there is no such file or folder"),
+        (["--output", "/dev/null/eval.json"], "name another with --output"),
+        (["--output", "/"], "/ cannot be written"),
+        (["--cold-dir", "nowhere"], "the cold folder nowhere is no folder"),
+        (["--profile", "nowhere"], "--profile nowhere cannot be read"),
+    ],
+)
+def test_what_is_refused(hill: Any, arguments: list[Any], tmp_path: Path, change: list[str], message: str) -> None:
+    shown = hill(*arguments, "--output", tmp_path / "eval.json", *change)
+    assert shown.code == 2
+    assert message in " ".join(shown.err.splitlines()[-1:])

@@ -1,0 +1,170 @@
+"""An evaluation as a whole, on a tiny model: what is in the file, and that a run that died goes on as if it had not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from hillinfer.errors import DocumentError, SettingError
+from hillinfer.evaluation.contender import parse_contenders
+from hillinfer.evaluation.results import Results
+from hillinfer.evaluation.runner import Evaluation
+from hillinfer.evaluation.task import Asking, Item, Task
+from tests.tiny import tiny, tiny_tokenizer
+
+MODEL, TOKENIZER = tiny("llama"), tiny_tokenizer()
+
+
+class Made(Task):
+    """Items of random tokens: some say something, one was cut."""
+
+    name = "made"
+    source = "this test"
+    retrieval = True
+
+    def items(self, asking: Asking) -> Iterator[Item]:
+        drawn = torch.Generator().manual_seed(asking.seed)
+        start = torch.randint(5, 250, (1100,), generator=drawn)
+        for context in asking.lengths:
+            for number in range(asking.limit or 3):
+                prompt = torch.cat([start[: context - 50], torch.randint(5, 250, (44,), generator=drawn)])
+                answer = torch.randint(5, 250, (6,), generator=drawn)
+                labels, cut = {"depth": number / 2}, 7 * (number == 0)
+                yield Item(f"{context}/{number}", context, prompt, answer, ["x"], 4, labels, cut)
+
+    def score(self, item: Item, said: str) -> float:
+        return (len(said) + len(item.references)) % 3 / 2
+
+
+class Said(Made):
+    name = "text"
+
+    def items(self, asking: Asking) -> Iterator[Item]:
+        for item in super().items(asking):
+            yield Item(item.identity, item.context, item.prompt, item.answer)
+
+
+class Stopped(Exception):
+    pass
+
+
+def evaluate(
+    folder: Path,
+    policies: str = "hillinfer@20%,streaming-llm@20%,heterocache@50%",
+    *,
+    seed: int = 0,
+    tasks: Any = (Made, Said),
+    stop_after: int | None = None,
+    settings: Any = None,
+) -> Results:
+    calls = 0
+
+    def progress(done: int, total: int, doing: str) -> None:
+        nonlocal calls
+        assert 0 <= done <= total
+        assert doing
+        calls += 1
+        if stop_after is not None and calls > stop_after:
+            raise Stopped
+
+    evaluation = Evaluation(
+        MODEL, TOKENIZER, "tiny", seed, parse_contenders(policies, {}), settings or {}, folder, progress
+    )
+    try:
+        asking = Asking(TOKENIZER, [300, 1100], seed=seed)
+        return evaluation.run(evaluation.work([(task(), asking) for task in tasks]), folder / "journal")
+    finally:
+        evaluation.close()
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return evaluate(tmp_path_factory.mktemp("whole"))
+
+
+def test_rows(results: Results) -> None:
+    assert [(row.task, row.context, row.contender) for row in results.rows] == [
+        (task, context, contender)
+        for task in ("made", "text")
+        for context in (300, 1100)
+        for contender in ("full", "hillinfer@20%", "streaming-llm@20%", "heterocache@50%")
+    ]
+    full, ours, streaming, hetero, *_ = results.rows
+    assert "head profile" in hetero.note
+    assert hetero.score is None
+    assert (full.score, full.difference, full.nll_difference, full.kl) == (full.full_score, 0, 0, 0)
+    assert full.items == 3
+    assert full.cut == 1
+    assert full.counts == (full.score >= 0.5)
+    assert full.retrieval
+    assert full.by_label["depth"].keys() == {"0", "0.5", "1"}
+    assert ours.kl > 0
+    assert ours.nll - full.nll == pytest.approx(ours.nll_difference)
+    assert ours.nll_interval[0] <= ours.nll_difference <= ours.nll_interval[1]
+    assert streaming.device_bytes < full.device_bytes
+    assert ours.cold_bytes > 0
+    text = next(row for row in results.rows if row.task == "text")
+    assert (text.score, text.difference, text.interval, text.counts) == (None, None, None, False)
+
+
+def test_everything_attended_is_the_full_cache(tmp_path: Path) -> None:
+    results = evaluate(tmp_path, "hillinfer@100%,streaming-llm@100%", tasks=[Made])
+    for item in results.items:
+        full, *others = item.runs
+        for run in others:
+            assert run.said == full.said
+            assert run.nll == pytest.approx(full.nll, abs=1e-3)
+            assert run.kl < 1e-5
+
+
+@pytest.mark.parametrize("stop_after", [1, 5, 8])
+def test_a_run_that_died_goes_on_to_the_same_result(results: Results, tmp_path: Path, stop_after: int) -> None:
+    with pytest.raises(Stopped):
+        evaluate(tmp_path, stop_after=stop_after)
+    journal = tmp_path / "journal"
+    lines = journal.read_bytes()
+    assert lines.count(b"\n") == stop_after + 1  # the first says what run this is
+    journal.write_bytes(lines + b'{"task": "made", "context"')  # it died within a line
+    assert evaluate(tmp_path) == results
+
+
+def test_another_evaluation_does_not_go_on_from_there(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        evaluate(tmp_path, stop_after=2)
+    with pytest.raises(SettingError, match="with other seed"):
+        evaluate(tmp_path, seed=1)
+    with pytest.raises(SettingError, match="with other settings"):
+        evaluate(tmp_path, settings={"lengths": 5})
+    with pytest.raises(SettingError, match="other texts or data"):
+        evaluate(tmp_path, tasks=[Said])
+    (tmp_path / "journal").write_text("no JSON\n")
+    with pytest.raises(SettingError, match="damaged"):
+        evaluate(tmp_path)
+
+
+def test_another_seed_gives_other_items(results: Results, tmp_path: Path) -> None:
+    other = evaluate(tmp_path, seed=1, tasks=[Made])
+    assert {item.prompt for item in results.items}.isdisjoint(item.prompt for item in other.items)
+
+
+def test_prompts_longer_than_the_model_and_no_prompts_are_refused(tmp_path: Path) -> None:
+    evaluation = Evaluation(MODEL, TOKENIZER, "tiny", 0, [], {}, tmp_path, lambda *_: None)
+    with pytest.raises(SettingError, match="made 4097/0 has 4097 tokens, more than the model's context of 4096"):
+        evaluation.work([(Long(), Asking(TOKENIZER, [4097]))])
+    with pytest.raises(DocumentError, match="no items"):
+        evaluation.work([(Made(), Asking(TOKENIZER, []))])
+
+
+class Long(Made):
+    def items(self, asking: Asking) -> Iterator[Item]:
+        for context in asking.lengths:
+            yield Item(f"{context}/0", context, torch.full((context - 1,), 7), torch.tensor([7]))
+
+
+def test_results_are_json(results: Results) -> None:
+    assert Results.model_validate(json.loads(results.model_dump_json())) == results
