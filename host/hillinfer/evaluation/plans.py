@@ -18,10 +18,8 @@ class Part:
 
 
 def plan_of(tasks: Sequence[str], lengths: Sequence[int], limit: int | None) -> list[Part]:
-    """The same lengths and limit for every task; SettingError for an unknown one."""
-    for task in tasks:
-        registry.find(task)
-    return [Part(task, tuple(lengths), limit) for task in tasks]
+    """The same lengths and limit for every task, and every subset of a data set; SettingError for an unknown one."""
+    return [Part(part, tuple(lengths), limit) for task in tasks for part in registry.parts(task)]
 
 
 SMALL = [

@@ -55,7 +55,8 @@ def test_a_prompt_of_every_subset(folder: Path, subset: str) -> None:
     assert (record["input"] in text) == ("{input}" in prompts()[subset])
     assert first.references == tuple(record["answers"])
     assert (first.new_tokens, first.cut, first.context) == (SUBSETS[subset].new_tokens, 0, 2000)
-    assert first.labels == {"subset": subset, "language": record["language"], "length": "0-4k"}
+    form = "chat" if template else "plain"
+    assert first.labels == {"subset": subset, "language": record["language"], "length": "0-4k", "prompt": form}
     assert second.labels["length"] == "4-8k"
     assert (first.identity, second.identity) == (f"{subset}/{subset}-0", f"{subset}/{subset}-1")
     assert TOKENIZER.decode(first.answer).strip() in record["answers"][0]

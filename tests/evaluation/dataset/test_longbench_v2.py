@@ -32,7 +32,7 @@ def test_items(tmp_path: Path) -> None:
     assert TOKENIZER.decode(first.prompt).endswith("<|turn|>assistant\n")
     assert TOKENIZER.decode(second.answer) == "The correct answer is (B)"
     assert (second.identity, second.new_tokens, second.references) == ("66f1", 128, ("B",))
-    assert second.labels == {"difficulty": "hard", "length": "medium", "domain": "Single-Document QA"}
+    assert second.labels == {"difficulty": "hard", "length": "medium", "domain": "Single-Document QA", "prompt": "chat"}
 
 
 def test_scores(tmp_path: Path) -> None:

@@ -17,14 +17,14 @@ def test_first_and_last_half_in_tokens(text: str, room: int) -> None:
     expected = text if len(text) <= room else text[: room // 2] + text[len(text) - room // 2 :]
     assert TOKENIZER.decode(fitted.tokens) == expected
     assert fitted.cut == len(text) - len(expected)
-    assert not fitted.chat
+    assert fitted.form == "plain"
 
 
 def test_in_the_chat_template() -> None:
     head, tail = frame(TOKENIZER)
     fitted = fit(TOKENIZER, "x" * 30 + "y" * 30, len(head) + len(tail) + 11, chat=True)
     assert fitted.tokens.tolist() == head + TOKENIZER.encode("xxxxxyyyyy", add_special_tokens=False) + tail
-    assert (fitted.cut, fitted.chat) == (50, True)
+    assert (fitted.cut, fitted.form) == (50, "chat")
     assert fitted.tokens[0] == BOS
 
 
@@ -33,7 +33,7 @@ def test_a_model_without_a_chat_template_gets_the_plain_prompt() -> None:
     plain.chat_template = None
     fitted = fit(plain, "What?", 50, chat=True)
     assert plain.decode(fitted.tokens) == "What?"
-    assert not fitted.chat
+    assert fitted.form == "plain"
 
 
 def test_control_tokens_in_a_text_are_spelled_out() -> None:

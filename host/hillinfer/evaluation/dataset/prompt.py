@@ -17,12 +17,12 @@ class Fitted:
 
     tokens  int64 [n]
     cut     tokens left out of its middle
-    chat    it stands in the model's chat template
+    form    "chat" in the model's chat template, "plain" without
     """
 
     tokens: torch.Tensor
     cut: int
-    chat: bool
+    form: str
 
 
 def fit(tokenizer: Any, text: str, room: int, chat: bool) -> Fitted:
@@ -39,7 +39,7 @@ def fit(tokenizer: Any, text: str, room: int, chat: bool) -> Fitted:
     if cut:
         body = body[:half] + body[-half:]
     tokens = torch.tensor(head + body + tail, dtype=torch.int64)
-    return Fitted(tokens, cut, chat and bool(getattr(tokenizer, "chat_template", None)))
+    return Fitted(tokens, cut, "chat" if tail else "plain")
 
 
 def answer_tokens(tokenizer: Any, prompt: str, answer: str, chat: bool, most: int) -> torch.Tensor:

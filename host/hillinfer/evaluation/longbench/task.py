@@ -57,7 +57,7 @@ class LongBench(Family):
         return records
 
     def item(self, subset: str, record: Record, asking: Asking) -> Item:
-        """The record's prompt; labels: subset, language, and LongBench-E's class of length (words or characters)."""
+        """The record's prompt; labels: subset, language, LongBench-E's class of length (words or characters), form."""
         how, room = SUBSETS[subset], max(asking.lengths)
         text = prompts()[subset].format(**record)
         fitted = fit(asking.tokenizer, text, room - how.new_tokens, how.chat)
@@ -68,7 +68,12 @@ class LongBench(Family):
             answer=answer_tokens(asking.tokenizer, text, record["answers"][0], how.chat, how.new_tokens),
             references=tuple(record["answers"]),
             new_tokens=how.new_tokens,
-            labels={"subset": subset, "language": record["language"], "length": length_class(record["length"])},
+            labels={
+                "subset": subset,
+                "language": record["language"],
+                "length": length_class(record["length"]),
+                "prompt": fitted.form,
+            },
             cut=fitted.cut,
             classes=tuple(record["all_classes"] or ()),
         )

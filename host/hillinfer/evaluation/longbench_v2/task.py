@@ -24,7 +24,8 @@ class LongBenchV2(Task):
     """1 for the right letter after "The correct answer is", 0 for another or none.
 
     The prompt (prompt.txt) is THUDM/LongBench's prompts/0shot.txt word for word, in the chat template, its first and
-    last half where it is too long. Labels: difficulty (easy, hard), length (short, medium, long), domain.
+    last half where it is too long. Labels: difficulty (easy, hard), length (short, medium, long), domain, and the
+    prompt's form.
     """
 
     name = "longbench-v2"
@@ -51,7 +52,7 @@ class LongBenchV2(Task):
             answer=answer_tokens(asking.tokenizer, text, right, True, _NEW_TOKENS),
             references=(record["answer"],),
             new_tokens=_NEW_TOKENS,
-            labels={name: record[name] for name in ("difficulty", "length", "domain")},
+            labels={name: record[name] for name in ("difficulty", "length", "domain")} | {"prompt": fitted.form},
             cut=fitted.cut,
         )
 
