@@ -57,7 +57,7 @@ def fingerprint(
 ) -> Fingerprint:
     """Of this machine, with these settings, for rows of this geometry."""
     return Fingerprint(
-        processor=_processor(),
+        processor=Machine().processor(),
         cores=usable_cores(),
         memory_bytes=psutil.virtual_memory().total,
         kernel=platform.release(),
@@ -80,14 +80,6 @@ def shape_name(geometry: Geometry) -> str:
 def usable_cores() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _processor() -> str:
-    machine = Machine()
-    for line in machine.lines(machine.path("proc/cpuinfo")):
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 def _drive(folder: Path) -> str:

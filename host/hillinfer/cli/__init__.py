@@ -39,6 +39,8 @@ from hillinfer.cli.options import Debug
 from hillinfer.cli.policies import policies_command
 from hillinfer.cli.profile import EPILOG as PROFILE_EPILOG
 from hillinfer.cli.profile import profile_command
+from hillinfer.cli.report import EPILOG as REPORT_EPILOG
+from hillinfer.cli.report import report_command
 from hillinfer.errors import HillInferError
 from hillinfer.version import __version__
 
@@ -61,6 +63,7 @@ _EPILOG = "\n\n".join(
         "hillinfer calibrate    [dim]how fast host and device are here, to balance the two by[/]",
         "hillinfer bench decode    [dim]quality and speed beside the stock cache[/]",
         "hillinfer eval    [dim]what policies do on retrieval tasks, beside the full cache[/]",
+        "hillinfer report    [dim]one page of all that was measured[/]",
         "hillinfer profile    [dim]the roles of a model's heads, for --policy heterocache[/]",
         "hillinfer models    [dim]what --model knows by name[/]",
         "hillinfer policies    [dim]what --policy knows by name, and what each keeps[/]",
@@ -84,6 +87,7 @@ app.command("profile", epilog=PROFILE_EPILOG)(profile_command)
 app.command("doctor")(doctor_command)
 app.command("calibrate")(calibrate_command)
 app.command("eval", epilog=EVAL_EPILOG)(eval_command)
+app.command("report", epilog=REPORT_EPILOG)(report_command)
 app.add_typer(bench_app, name="bench")
 
 

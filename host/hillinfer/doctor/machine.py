@@ -7,6 +7,7 @@ state answers with errors: all of that is "unknown" (None, or nothing in a list)
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +38,11 @@ class Machine:
     def lines(self, path: Path) -> list[str]:
         """Its lines without blanks around them, empty ones left out."""
         return [line.strip() for line in (self.text(path) or "").splitlines() if line.strip()]
+
+    def processor(self) -> str:
+        """The processor's name, or at least its architecture."""
+        names = (line for line in self.lines(self.path("proc/cpuinfo")) if line.startswith("model name"))
+        return next((line.partition(":")[2].strip() for line in names), platform.machine())
 
     def number(self, path: Path) -> int | None:
         """``0x10ee`` or ``1``; None when the file holds no number."""

@@ -54,9 +54,7 @@ def _reads(reader: RowReader) -> Finding:
 
 def _cores(machine: Machine) -> Finding:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    lines = machine.lines(machine.path("proc/cpuinfo"))
-    model = next((line.partition(":")[2].strip() for line in lines if "model name" in line), platform.machine())
-    found = f"{usable} of {model}"
+    found = f"{usable} of {machine.processor()}"
     if usable > 1:
         return Finding(SUBJECT, "cores", State.OK, found)
     means = "the storage device's thread and the model share one core, and nothing overlaps"

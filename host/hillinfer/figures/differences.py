@@ -1,0 +1,92 @@
+"""Tasks: each policy's score less the full cache's on the same items, with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hillinfer.figures.canvas import legend_above, panels, style
+from hillinfer.figures.numbers import NONE, count, form, percent, tokens
+from hillinfer.figures.palette import SOFT, look
+from hillinfer.figures.picture import Picture, Table
+from hillinfer.figures.reports import EvalRow, Evaluation
+
+FULL = "full"
+
+
+def pictures(report: Evaluation) -> list[Picture]:
+    """One, where any task has a difference with an interval."""
+    rows = [row for row in report.rows if row.difference is not None and row.interval is not None and row.counts]
+    rows = [row for row in rows if row.policy != FULL]
+    return [_picture(report, rows)] if rows else []
+
+
+def tables(report: Evaluation) -> list[Table]:
+    """One per task and context: every policy."""
+    groups = list(dict.fromkeys((row.task, row.context) for row in report.rows))
+    return [_table([row for row in report.rows if (row.task, row.context) == group]) for group in groups]
+
+
+def _picture(report: Evaluation, rows: Sequence[EvalRow]) -> Picture:
+    tasks = list(dict.fromkeys((row.task, row.context) for row in rows))
+    methods = list(dict.fromkeys((row.policy, row.budget) for row in rows))
+    spread = 0.8 / max(1, len(methods))
+    with style():
+        figure, [axes] = panels(height=1.6 + len(tasks) * max(0.34, 0.085 * len(methods)))
+        for number, method in enumerate(methods):
+            mine = {(row.task, row.context): row for row in rows if (row.policy, row.budget) == method}
+            offset = (number - (len(methods) - 1) / 2) * spread
+            found = [(place, mine[task]) for place, task in enumerate(tasks) if task in mine]
+            places = [place + offset for place, _ in found]
+            how = look(number)
+            for place, (_, row) in zip(places, found, strict=True):
+                if row.interval is not None:
+                    axes.plot(row.interval, (place, place), color=how["color"], linewidth=1.6)
+            marks = [row.difference or 0.0 for _, row in found]
+            axes.plot(marks, places, label=_name(method), **(how | {"linestyle": "none"}))
+        axes.axvline(0, color=SOFT, linewidth=1.2)
+        axes.set_yticks(range(len(tasks)), [f"{task}, {tokens(context)}" for task, context in tasks])
+        axes.set_ylim(len(tasks) - 0.5, -0.5)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value * 100:+.0f}" if value else "0")
+        axes.set_xlabel(
+            "score less the full cache's, points; line: 95 % interval of the paired difference", loc="right"
+        )
+        axes.grid(visible=False, axis="y")
+        legend_above(figure, axes, columns=4)
+    return Picture("differences", "Scores beside the full cache", _says(rows), figure, _all(report.rows))
+
+
+def _says(rows: Sequence[EvalRow]) -> str:
+    ours = [row for row in rows if row.policy == "hillinfer"]
+    within = sum(row.interval is not None and row.interval[1] >= 0 for row in ours)
+    return f"HillInfer is not below the full cache, within its interval, on {within} of {len(ours)} tasks and budgets."
+
+
+_HEADINGS = ("policy", "score", "difference", "95 % interval", "NLL difference", "KL", "items", "counts")
+
+
+def _cells(row: EvalRow) -> tuple[str, ...]:
+    interval = NONE if row.interval is None else " … ".join(f"{end * 100:+.1f}" for end in row.interval)
+    return (
+        _name((row.policy, row.budget)),
+        percent(row.score, 1),
+        NONE if row.difference is None else f"{row.difference * 100:+.1f}",
+        interval,
+        form(row.nll_difference, "+.3f"),
+        form(row.kl, ".4f"),
+        count(row.items),
+        "yes" if row.counts else "no",
+    )
+
+
+def _table(rows: Sequence[EvalRow]) -> Table:
+    return Table(_HEADINGS, [_cells(row) for row in rows], title=f"{rows[0].task}, {count(rows[0].context)} tokens")
+
+
+def _all(rows: Sequence[EvalRow]) -> Table:
+    lines = [(row.task, count(row.context), *_cells(row)) for row in rows]
+    return Table(("task", "tokens", *_HEADINGS), lines, words=1)
+
+
+def _name(method: tuple[str, float]) -> str:
+    policy, budget = method
+    return policy if budget >= 1 else f"{policy} {percent(budget)}"

@@ -1,0 +1,77 @@
+"""The page as text: what is there, what is missing, what is broken; nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from hillinfer.page.contents import CHAPTERS
+from hillinfer.page.write import html, sections
+from tests.page.made_up import evaluation
+
+
+def quiet(_: str) -> None:
+    """Nobody is told."""
+
+
+def test_every_section_has_something_to_show(filled):
+    for section in filled:
+        assert section.found.content is not None, section.found.problem
+        assert section.pictures or section.tables, section.chapter.key
+
+
+def test_the_page_is_complete_in_itself(page):
+    text = page.read_text()
+    assert "<script" not in text
+    assert not re.findall(r'(?:src|href)="(?!#|data:)[^"]*"', text)
+    assert not re.findall(r"@import|url\((?!#|data:)", text)
+
+
+def test_ids_are_unique_and_references_lead_somewhere(page):
+    text = page.read_text()
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    for target in re.findall(r'(?:href="#|url\(#|aria-labelledby=")([^" )]+)', text):
+        assert target in ids
+
+
+def test_what_a_report_says_is_text_and_never_markup(page):
+    assert "the disk &lt;waits&gt; &amp; the card does not" in page.read_text()
+
+
+def test_figures_that_miss_their_goal_are_shown(page):
+    text = page.read_text()
+    assert "decode_8k_ratio" in text
+    assert re.search(r'class="missed">missed', text)
+
+
+def test_an_empty_folder_gives_a_page_that_says_what_to_run(tmp_path):
+    filled = sections(tmp_path, quiet)
+    text = html(filled, tmp_path)
+    for chapter in CHAPTERS:
+        assert f'id="{chapter.key}"' in text
+        assert f"<code>{chapter.source.command}</code>" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("eval-small.json", json.dumps(evaluation() | {"version": 2}), "its version is 2 and this version reads 1"),
+        ("eval-small.json", json.dumps({"kind": "hillinfer-eval", "version": 1}), "it has no “rows”"),
+        ("decode.json", '{"tokens": 8192, "spe', "it is no JSON, or was cut short"),
+        ("decode.json", "[]", "is not what this version writes"),
+        ("bench.json", '{"summary": {"decode_8k_ratio": "fast"}}', "its “summary.decode_8k_ratio” is not"),
+        ("recording.npz", "no archive", "no trace"),
+        ("trace.json", "{}", "it has no “traceEvents”"),
+    ],
+)
+def test_a_broken_report_is_one_sentence_with_file_and_command(tmp_path, name, content, says):
+    (tmp_path / name).write_text(content)
+    broken = [section for section in sections(tmp_path, quiet) if section.found.broken]
+    assert broken
+    for section in broken:
+        assert section.found.problem.startswith(name) or name in section.found.problem
+        assert says in section.found.problem
+        assert section.chapter.source.command in html([section], tmp_path)
