@@ -78,7 +78,7 @@ def _draw(filled: Sequence[Section], folder: Path) -> list[Path]:
     for section in filled:
         for picture in section.pictures:
             write_whole(folder / f"{picture.name}.svg", picture.file())
-            (folder / f"{picture.name}.png").write_bytes(picture.png())
+            write_whole(folder / f"{picture.name}.png", picture.png())
             drawn += [folder / f"{picture.name}.svg", folder / f"{picture.name}.png"]
     return drawn
 

@@ -17,8 +17,10 @@ _LOW, _HIGH = "#7a1c3b", "#f6e7b4"  # of a map that is read on any paper: dark w
 
 def pictures(report: Evaluation) -> list[Picture]:
     """One for every task with scores by depth."""
-    tasks = dict.fromkeys(row.task for row in report.rows if row.by_label.get("depth"))
-    return [_picture(task, [row for row in report.rows if row.task == task]) for task in tasks]
+    scored = [row for row in report.rows if row.score is not None and row.by_label.get("depth")]
+    return [
+        _picture(task, [row for row in scored if row.task == task]) for task in dict.fromkeys(r.task for r in scored)
+    ]
 
 
 def _picture(task: str, rows: Sequence[EvalRow]) -> Picture:
