@@ -41,6 +41,7 @@ from hillinfer.cli.profile import EPILOG as PROFILE_EPILOG
 from hillinfer.cli.profile import profile_command
 from hillinfer.cli.report import EPILOG as REPORT_EPILOG
 from hillinfer.cli.report import report_command
+from hillinfer.cli.simulate import simulate_app
 from hillinfer.errors import HillInferError
 from hillinfer.version import __version__
 
@@ -64,6 +65,7 @@ _EPILOG = "\n\n".join(
         "hillinfer bench decode    [dim]quality and speed beside the stock cache[/]",
         "hillinfer eval    [dim]what policies do on retrieval tasks, beside the full cache[/]",
         "hillinfer report    [dim]one page of all that was measured[/]",
+        "hillinfer simulate run    [dim]how long a step takes on another box[/]",
         "hillinfer profile    [dim]the roles of a model's heads, for --policy heterocache[/]",
         "hillinfer models    [dim]what --model knows by name[/]",
         "hillinfer policies    [dim]what --policy knows by name, and what each keeps[/]",
@@ -89,6 +91,7 @@ app.command("calibrate")(calibrate_command)
 app.command("eval", epilog=EVAL_EPILOG)(eval_command)
 app.command("report", epilog=REPORT_EPILOG)(report_command)
 app.add_typer(bench_app, name="bench")
+app.add_typer(simulate_app, name="simulate")
 
 
 def _show_version(wanted: bool) -> None:

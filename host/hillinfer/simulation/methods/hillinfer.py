@@ -117,9 +117,8 @@ class HillInfer(Method):
         yield at.attend(near + at.sequences)
         if coming is not None:
             yield from at.catch_up()
-            yield coming
-            if software is not None:
-                yield at.overhead("check rows", work.cold_rows * software.read_row)
+            checking = 0.0 if software is None else work.cold_rows * software.read_row
+            yield at.together(coming, at.overhead("check rows", checking))
             yield at.attend(work.cold_rows, "attend cold")
         if software is not None:
             at.behind.append(lambda: self._settle(at, work))

@@ -1,0 +1,193 @@
+"""This machine as a box: measurements in turns, and the figures that follow from them."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from transformers import PreTrainedModel
+
+from hillinfer.bench.timing import Contender, in_turns
+from hillinfer.calibration.fingerprint import fingerprint, usable_cores
+from hillinfer.config import StoreSettings
+from hillinfer.integrations.transformers import geometry_of
+from hillinfer.simulation.hardware import Hardware, Number
+from hillinfer.simulation.measuring.drive import DriveProbe
+from hillinfer.simulation.measuring.engine import EngineProbe
+from hillinfer.simulation.measuring.memory import MemoryProbe
+from hillinfer.simulation.measuring.model import ModelProbe
+from hillinfer.simulation.measuring.probe import Probe
+from hillinfer.simulation.measuring.stock import StockProbe
+
+SHORT, LONG = 256, 6144
+"""Tokens of the random contexts; no length of them is one that the model is later held against."""
+_STOCK = 64, 3072
+_FEW, _MANY = 0.05, 0.2
+_ALL = "103%"
+
+
+_P = TypeVar("_P", bound=Probe)
+
+
+class Probes:
+    """All measurements of a machine with a model.
+
+    Take ``contenders`` through ``in_turns``, then ask for ``hardware``.
+    """
+
+    def __init__(self, model: PreTrainedModel, cold_dir: Path | None, on_progress: Callable[[str], None]) -> None:
+        self._store = StoreSettings(cold_dir=cold_dir)
+        self._geometry = geometry_of(model)
+        self._opened: list[Probe] = []
+        on_progress("preparing the measurements")
+        try:
+            self.model = self._open(ModelProbe(model))
+            self.stock = [self._open(StockProbe(model, tokens)) for tokens in _STOCK]
+            self.short = self._open(EngineProbe(model, SHORT, 0.1, _ALL, cold_dir))
+            self.long = self._open(EngineProbe(model, LONG, 0.1, _ALL, cold_dir))
+            self.cold = [self._open(EngineProbe(model, LONG, alpha, "20%", cold_dir)) for alpha in (_FEW, _MANY)]
+            self.drive = self._open(DriveProbe(replace(self._geometry, layers=1), cold_dir))
+            self.memory = self._open(MemoryProbe(self._geometry.row_bytes, usable_cores()))
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, probe: _P) -> _P:
+        self._opened.append(probe)
+        return probe
+
+    @property
+    def contenders(self) -> Sequence[Contender]:
+        """What is to be taken in turns."""
+        return self._opened
+
+    def close(self) -> None:
+        """Free what they hold."""
+        for probe in self._opened:
+            probe.close()
+        self._opened = []
+
+    def hardware(self) -> Hardware:
+        """What was measured, as a box named "here"."""
+        self.drive.write()
+        where = fingerprint(self._store, self._geometry, torch.device("cpu"))
+        return Hardware.model_validate(
+            {
+                "name": "here",
+                "about": f"{where.processor}, {where.drive}, {platform.system()} {where.kernel}",
+                "cpu": {"cores": _measured(where.cores, "processors this process may use")} | self._cpu(),
+                "dram": {
+                    "capacity": _measured(where.memory_bytes, "the system's count"),
+                    "bandwidth": _measured(
+                        max(self.memory.bandwidth, self.model.linear_rate), "all cores read 256 MiB, or weights"
+                    ),
+                },
+                "ssd": self._drive(),
+                "software": self._model() | self._engine() | self._cold() | self._stock(),
+            }
+        )
+
+    def _per(self, name: str, count: float) -> float:
+        """Seconds that one more of something adds to a part of a step of the engine."""
+        return max(1e-12, (self.long.median(name) - self.short.median(name)) / count)
+
+    @property
+    def _slopes(self) -> tuple[float, float, float, float]:
+        """Seconds per cached token of scoring, selection and ageing; per attended row of attention."""
+        short, long, layers = self.short, self.long, self._geometry.layers
+        tokens = (long.tokens - short.tokens) * layers
+        rows = (long.alpha * long.tokens - short.alpha * short.tokens) * layers
+        evaluate, select, place = (self._per(name, tokens) for name in ("evaluate", "select", "place"))
+        return evaluate, select, place, self._per("attend", rows)
+
+    def _untold(self, probe: EngineProbe) -> float:
+        """Seconds of a layer of a step that are neither the model's nor one of the parts."""
+        parts = ("evaluate", "select", "attend", "attend cold", "place", "wait for cold rows")
+        told = sum(map(probe.median, parts))
+        return (probe.median("step") - self.model.median("floor") - told) / self._geometry.layers
+
+    def _cpu(self) -> dict[str, Any]:
+        evaluate, select, _, attend = self._slopes
+        how = f"parts of steps at {self.short.tokens} and {self.long.tokens} random tokens"
+        return {
+            "score": _measured(self._geometry.score_key_bytes / evaluate, how),
+            "attend": _measured(self._geometry.row_bytes / attend, how),
+            "gather": _measured(self.memory.gather, "rows apart, by index_select"),
+            "linear": _measured(self.model.linear_rate, "every product of the model's weights with one row"),
+            "select": _measured(1 / select, how),
+        }
+
+    def _drive(self) -> dict[str, Any]:
+        drive = self.drive
+        return {
+            "capacity": _measured(drive.capacity, "the file system's count"),
+            "read": _measured(drive.read_rate, "4 MiB of neighbours, by the reader of a step"),
+            "write": _measured(drive.write_rate, "a write that was waited for"),
+            "iops": _measured(drive.iops, "128 rows apart, by the reader of a step"),
+            "latency": _measured(drive.latency, "one row, by the reader of a step"),
+        }
+
+    def _model(self) -> dict[str, Any]:
+        return {
+            "model_layer": _measured(self.model.per_layer, "a step without attention, less its products"),
+            "model_step": _measured(self.model.per_step, "a step without layers, less its product"),
+        }
+
+    def _engine(self) -> dict[str, Any]:
+        """What is left of a step at a short context when what grows with it is taken away."""
+        short, (evaluate, select, place, attend) = self.short, self._slopes
+        whole = (short.median("step") - self.model.median("floor")) / self._geometry.layers
+        rest = whole - short.tokens * (evaluate + select + place + short.alpha * attend)
+        return {
+            "engine_layer": _measured(rest, f"a step at {short.tokens} tokens, less the model's and what grows"),
+            "settle_token": _measured(place, f"parts of steps at {short.tokens} and {self.long.tokens} random tokens"),
+        }
+
+    def _cold(self) -> dict[str, Any]:
+        few, many = self.cold
+        layers, place = self._geometry.layers, self._slopes[2]
+        row = (many.median("place") - few.median("place")) / max(1.0, many.median("cold") - few.median("cold"))
+        fixed = (many.median("place") - max(0.0, row) * many.median("cold")) / layers - place * many.tokens
+        asking = max(self.drive.median("ask"), self._untold(many) - self._untold(self.short))
+        how = f"parts of steps at {many.tokens} random tokens, a fifth of them hot"
+        return {
+            "settle_layer": _measured(fixed, how),
+            "settle_row": _measured(row, how),
+            "read_layer": _measured(asking, how),
+            "read_row": _measured(self.drive.row, "to be told of 128 rows that are there"),
+        }
+
+    def _stock(self) -> dict[str, Any]:
+        (near, far), geometry = self.stock, self._geometry
+        tokens = (far.tokens - near.tokens) * geometry.layers
+        append, attend = ((far.median(name) - near.median(name)) / tokens for name in ("append", "attend"))
+        whole = (near.median("step") - self.model.median("floor")) / geometry.layers
+        how = f"parts of steps at {near.tokens} and {far.tokens} random tokens"
+        return {
+            "stock_layer": _measured(
+                whole - near.tokens * (append + attend), f"a step at {near.tokens} tokens, less the model's"
+            ),
+            "stock_append": _measured(geometry.row_bytes / max(1e-12, append), how),
+            "stock_attend": _measured(geometry.row_bytes / max(1e-12, attend), how),
+        }
+
+
+def _measured(value: float, how: str) -> Number:
+    """A difference of two times may come out below nothing on a busy machine: then it is nothing."""
+    return Number(max(0.0, value), f"measured here: {how}")
+
+
+def measure(
+    model: PreTrainedModel, cold_dir: Path | None, *, rounds: int = 4, on_progress: Callable[[str], None] = print
+) -> Hardware:
+    """Measure this machine with a model that computes on its processor."""
+    probes = Probes(model, cold_dir, on_progress)
+    try:
+        in_turns(probes.contenders, rounds=rounds, block=6, on_progress=on_progress)
+        return probes.hardware()
+    finally:
+        probes.close()
