@@ -35,8 +35,6 @@ simulate_app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-_DEFAULT = "smollm2-135m"
-
 
 @simulate_app.command("run")
 def run_command(
@@ -208,6 +206,7 @@ def measure_command(
 
 @simulate_app.command("validate")
 def validate_command(
+    model: Annotated[str | None, typer.Option(help="As in generate.")] = None,
     contexts: Annotated[
         str, typer.Option(help="Lengths of the context, by commas; multiples of 512.")
     ] = "1024,4096,8192",
@@ -220,7 +219,7 @@ def validate_command(
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:
-    """Hold the model beside the clock: decode steps of the default model here, measured and simulated.
+    """Hold the model beside the clock: decode steps of a model here, measured and simulated.
 
     The machine is measured in the same turns, so that what else it does hits all alike. About eight minutes.
     """
@@ -231,16 +230,15 @@ def validate_command(
     if not all(0 < share <= 1 for share in (*shares, *pools)):
         raise SettingError("alphas and hot are shares above 0 up to 1")
     from hillinfer.models import load
-    from hillinfer.simulation import shape as shapes
     from hillinfer.simulation import validation
+    from hillinfer.simulation.model_shape import shape_of
 
-    loaded = load(None)
+    loaded = load(model)
+    shape = shape_of(loaded.model, loaded.name)
     ids = document_tokens(loaded.tokenizer, text, max(lengths) + validation.decoded(rounds))
     settings = validation.settings_of(lengths, shares, pools)
     with progress() as say:
-        rows, box = validation.validate(
-            loaded.model, ids, shapes.named(_DEFAULT), settings, cold_dir, rounds=rounds, on_progress=say
-        )
+        rows, box = validation.validate(loaded.model, ids, shape, settings, cold_dir, rounds=rounds, on_progress=say)
     result = validation.as_dict(rows, box, {"model": loaded.name, "rounds": rounds})
     write_result(output, result)
     if as_json:

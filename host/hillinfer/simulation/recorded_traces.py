@@ -9,7 +9,7 @@ from hillinfer.simulation.trace import Trace
 from hillinfer.simulation.trace_file import load
 
 DEFAULT = "hillinfer-10-hot-20"
-"""α = 10 %, a fifth of the KV in DRAM, 4096 tokens, 64 steps."""
+"""α = 10 %, a fifth of the KV in DRAM, 1920 tokens, 128 steps."""
 
 
 def names() -> list[str]:
