@@ -46,8 +46,7 @@ def answer(
     """
     gold = item.answer.tolist()
     with open_cache() as cache:
-        steps = [_step(model, cache, token) for token in [int(item.prompt[-1]), *gold[:-1]]]
-        logprobs = torch.stack(steps)
+        logprobs = teacher_forced(model, cache, int(item.prompt[-1]), gold)
         tiers = cache.stats().tiers if isinstance(cache, HillInferCache) else stock_tiers(cache)
         likeliest = logprobs.argmax(-1).tolist()
         known = _known(gold, likeliest, ends)
@@ -60,6 +59,18 @@ def answer(
         return Answered(logprobs, known[: item.new_tokens], tiers)
     with open_cache() as cache:
         return Answered(logprobs, _say(model, cache, int(item.prompt[-1]), item.new_tokens, ends), tiers)
+
+
+def likelihood(model: PreTrainedModel, open_cache: OpenCache, item: Item, choice: torch.Tensor) -> float:
+    """Log-likelihood of int64 [m] after the prompt, all of it, in nats."""
+    with open_cache() as cache:
+        logprobs = teacher_forced(model, cache, int(item.prompt[-1]), choice.tolist())
+    return float(logprobs.gather(1, choice[:, None]).sum())
+
+
+def teacher_forced(model: PreTrainedModel, cache: Any, last: int, tokens: list[int]) -> torch.Tensor:
+    """Log-probabilities float32 [m, vocabulary] before each of m tokens, decoded one by one after the prompt's last."""
+    return torch.stack([_step(model, cache, token) for token in [last, *tokens[:-1]]])
 
 
 _END = -1

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,13 @@ import torch
 from transformers import PreTrainedModel
 
 from hillinfer.errors import DocumentError, SettingError
-from hillinfer.evaluation.answering import Answered, answer, end_tokens
+from hillinfer.evaluation.answering import Answered, answer, end_tokens, likelihood
 from hillinfer.evaluation.contender import Contender
 from hillinfer.evaluation.journal import Journal
+from hillinfer.evaluation.reading import Reading
 from hillinfer.evaluation.results import ItemResult, Results, Run
 from hillinfer.evaluation.rows import rows_of
 from hillinfer.evaluation.task import Asking, Item, Task
-from hillinfer.integrations.prompt_record import PromptRecord
 from hillinfer.version import __version__
 
 Work = tuple[Task, Item]
@@ -55,7 +54,7 @@ class Evaluation:
             on_progress,
         )
         self._ends = end_tokens(model)
-        self._record: PromptRecord | None = None
+        self._reading = Reading(model, cold_dir)
         self._undefined: dict[tuple[str, float, int], str] = {}
 
     def work(self, plan: Sequence[tuple[Task, Asking]]) -> list[Work]:
@@ -65,9 +64,9 @@ class Evaluation:
         if not work:
             raise DocumentError("these tasks have no items for these settings: ask for other tasks, data or lengths")
         for task, item in work:
-            if len(item.prompt) + len(item.answer) > room:
+            if whole(item) > room:
                 raise SettingError(
-                    f"{task.name} {item.identity} has {len(item.prompt) + len(item.answer)} tokens, more than the "
+                    f"{task.name} {item.identity} has {whole(item)} tokens, more than the "
                     f"model's context of {room}: ask for shorter --lengths"
                 )
         return work
@@ -104,18 +103,15 @@ class Evaluation:
             )
 
     def _answer(self, task: Task, item: Item) -> ItemResult:
-        prompt = item.prompt[None, :-1].to(self._model.device)
-        if self._record is None:
-            self._record = PromptRecord(self._model, prompt)
-        else:
-            self._record.read(prompt)
+        self._reading.read(item.prompt[:-1])
         runs: list[Run] = []
         full: torch.Tensor | None = None
         for contender in self._check(item.context):
-            opening = functools.partial(self._open, contender, item)
+            opening = functools.partial(self._reading.open, contender, whole(item))
             answered = answer(self._model, opening, item, self._ends, functools.partial(self._settled, task, item))
             full = answered.logprobs if full is None else full
-            runs.append(self._run(task, item, contender, answered, full))
+            likely = [likelihood(self._model, opening, item, choice) for choice in item.choices]
+            runs.append(self._run(task, item, contender, answered, likely, full))
         return ItemResult(
             task=task.name,
             context=item.context,
@@ -126,13 +122,16 @@ class Evaluation:
             runs=runs,
         )
 
-    def _run(self, task: Task, item: Item, contender: Contender, answered: Answered, full: torch.Tensor) -> Run:
+    def _run(
+        self, task: Task, item: Item, contender: Contender, answered: Answered, likely: list[float], full: torch.Tensor
+    ) -> Run:
         said = self._text(answered.said)
+        score = task.score(item, said) if item.new_tokens else None
         tiers = answered.tiers
         return Run(
             policy=contender.policy,
             budget=contender.budget,
-            score=task.score(item, said) if item.new_tokens else None,
+            score=task.choose(item, likely) if item.choices else score,
             nll=-float(answered.logprobs.gather(1, item.answer[:, None]).mean()),
             kl=float((full.exp() * (full - answered.logprobs)).sum(-1).mean()),
             said=said,
@@ -158,23 +157,14 @@ class Evaluation:
                 defined.append(contender)
         return defined
 
-    @contextmanager
-    def _open(self, contender: Contender, item: Item) -> Iterator[Any]:
-        """A cache that holds the recorded prompt."""
-        assert self._record is not None
-        if contender.full:
-            self._model.set_attn_implementation("sdpa")  # what a user of the stock cache runs
-            yield self._record.stock()
-            return
-        tokens = len(item.prompt) + max(len(item.answer), item.new_tokens)
-        with contender.open(self._model, tokens, self._cold_dir) as cache:
-            self._record.replay(cache)
-            yield cache
-
     def close(self) -> None:
         """Forget the last prompt."""
-        if self._record is not None:
-            self._record.close()
+        self._reading.close()
+
+
+def whole(item: Item) -> int:
+    """Tokens of an item's prompt and of the longest that may come after it."""
+    return len(item.prompt) + max(item.new_tokens, *map(len, [item.answer, *item.choices]))
 
 
 def digest(item: Item) -> str:

@@ -26,6 +26,7 @@ class Item:
     new_tokens  how many tokens the model may say; 0 if only the answer's likelihood counts
     labels      what else tables and pictures sort by: {"depth": 0.5}, {"subset": "hotpotqa"}
     cut         tokens of the original prompt that were left out so that it fits
+    choices     int64 [m], m ≥ 1, each: answers of which one is to be the likeliest, where nothing is said
     """
 
     identity: str
@@ -36,6 +37,7 @@ class Item:
     new_tokens: int = 0
     labels: Mapping[str, float | str] = field(default_factory=dict)
     cut: int = 0
+    choices: Sequence[torch.Tensor] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,10 @@ class Task(ABC):
     @abstractmethod
     def score(self, item: Item, said: str) -> float:
         """How right what was said is. Not called for items with ``new_tokens`` 0."""
+
+    def choose(self, item: Item, likely: Sequence[float]) -> float:
+        """How right the model is about an item with choices, from the log-likelihood of each, nats."""
+        raise NotImplementedError(f"{self.name} has items with choices and does not judge them")
 
     def settled(self, item: Item, said: str) -> bool:  # noqa: ARG002  # most can't say
         """Whether the score is certain by now, whatever is said after this: the runner then saves the rest."""
