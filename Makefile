@@ -6,7 +6,7 @@ OLD := $(shell sed -n 's/^transformers==//p' constraints-old.txt)
 # How much of make test goes on at once.
 JOBS ?= 2
 
-.PHONY: help setup demo test checks test-old test-gpu lint bench bench-policies clean
+.PHONY: help setup demo test checks test-old test-gpu lint bench bench-policies figures results clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z_-]*\):.*## /\1 - /p' $(MAKEFILE_LIST) | while IFS= read -r line; do \
@@ -50,6 +50,15 @@ bench-policies: setup build/reports/head-profile.json  ## all policies at equal 
 build/reports/head-profile.json: | setup  # what HeteroCache goes by
 	@mkdir -p $(@D)
 	@.venv/bin/hillinfer profile --output $@ --picture $(@:.json=.svg)
+
+figures: setup  ## pictures of all that was measured (SVG and PNG in build/figures), and one page: build/reports/report.html
+	@mkdir -p build/reports
+	@test -e build/reports/recording.npz || .venv/bin/hillinfer simulate record --output build/reports/recording.npz
+	@test -e build/reports/trace.json || .venv/bin/hillinfer generate --trace build/reports/trace.json --max-new-tokens 8
+	@.venv/bin/hillinfer report --pictures build/figures
+
+results: setup  ## docs/results.md from docs/measured; FROM=build/reports keeps a run's reports there first (ONLY=decode,big some)
+	@$(PY) -m scripts.results $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only $(ONLY))
 
 include hardware.mk
 

@@ -43,3 +43,20 @@ def table(report: Balance) -> Table:
         for point in report.points
     ]
     return Table(("the host scores", "host's path, ms", "device's path, ms", "step, ms"), rows, words=0)
+
+
+_MEANS = {
+    "balance_error": "paths apart, of the longer one",
+    "beta_formula": "β by the formula",
+    "beta_best": "β where the measured paths cross",
+    "beta_followed": "β it settled at",
+    "beta_off": "that, off the best one",
+    "beta_off_before": "the formula's, off the best one",
+    "step_over_quickest": "its step over the quickest of the fixed splits",
+}
+
+
+def figures_table(report: Balance) -> Table:
+    """The figures of the whole run."""
+    rows = [(_MEANS.get(name, name), form(value, ".3g")) for name, value in report.summary.items()]
+    return Table(("figure", "value"), rows)

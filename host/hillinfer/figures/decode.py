@@ -47,21 +47,23 @@ def picture(report: Decode) -> Picture:
 
 
 def table(report: Decode) -> Table:
-    """ms per method and context, and in brackets the ratio to the stock cache."""
+    """ms per method and context, in brackets the ratio to the stock cache's; last what the longest real one adds."""
     contexts = sorted({row.context for row in report.speed})
     synthetic = {row.context for row in report.speed if row.synthetic}
+    longest = max((context for context in contexts if context not in synthetic), default=0)
     rows = []
-    for label in dict.fromkeys(row.label for row in report.speed):
+    for label in dict.fromkeys(row.label for row in report.speed if row.ms is not None):
         mine = {row.context: row for row in report.speed if row.label == label}
-        cells = []
-        for context in contexts:
-            row = mine.get(context)
-            cells.append(NONE if row is None or row.ms is None else f"{row.ms:.0f}")
-            if row is not None and row.ratio is not None:
-                cells[-1] += f" ({row.ratio:.2f})"
-        rows.append((label, *cells))
+        cells = [NONE if context not in mine else _with(mine[context].ms, mine[context].ratio) for context in contexts]
+        last = mine.get(longest)
+        rows.append((label, *cells, NONE if last is None else _with(last.added_ms, last.added_ratio, ".1f")))
     headings = [f"{count(context)}{' (synthetic)' if context in synthetic else ''}" for context in contexts]
-    return Table(("method", *headings), rows, title="ms per step; in brackets: of the stock cache's")
+    title = "ms per step; in brackets: of the stock cache's"
+    return Table(("method", *headings, f"added by {count(longest)}"), rows, title=title)
+
+
+def _with(value: float | None, ratio: float | None, how: str = ".0f") -> str:
+    return form(value, how) + (f" ({ratio:.2f})" if value is not None and ratio is not None else "")
 
 
 def quality_table(report: Decode) -> Table:

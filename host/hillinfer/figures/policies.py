@@ -14,12 +14,12 @@ _FLOOR = 1e-5  # nats: below it a divergence is rounding, and a logarithm has no
 
 def picture(report: Policies) -> Picture:
     """KL to the full cache over bytes in fast memory. Dotted: policies that drop tokens for good."""
-    contexts = _contexts(report)
+    lengths = contexts(report)
     names = _names(report)
     with style():
-        figure, panes = panels(columns=max(1, len(contexts)), height=4.6, sharey=True)
-        for axes, context in zip(panes, contexts, strict=False):
-            whole = _full(report, context)
+        figure, panes = panels(columns=max(1, len(lengths)), height=4.6, sharey=True)
+        for axes, context in zip(panes, lengths, strict=False):
+            whole = full(report, context)
             for number, name in enumerate(names):
                 mine = [(row.fast(whole), row) for row in _of(report, name, context) if row.kl is not None]
                 points = [(fast, max(row.kl or 0.0, _FLOOR)) for fast, row in mine if fast is not None]
@@ -36,13 +36,13 @@ def picture(report: Policies) -> Picture:
             axes.set_xlabel("in fast memory, of the whole KV cache", loc="right")
         panes[0].set_ylabel("KL to the full cache, nats per token")
         legend_above(figure, panes[0], columns=4)
-    says = " ".join(_best(report, context) for context in contexts)
+    says = " ".join(_best(report, context) for context in lengths)
     return Picture("policies", "Quality against memory", says, figure, _all(report))
 
 
 def table(report: Policies, context: int) -> Table:
     """Policies down, budgets across."""
-    whole = _full(report, context)
+    whole = full(report, context)
     budgets = sorted({row.budget for row in report.rows if row.policy != FULL})
     rows = []
     for name in _names(report):
@@ -71,7 +71,7 @@ def _kl(value: float) -> str:
 
 def _all(report: Policies) -> Table:
     rows = [
-        (row.policy, count(row.context), percent(row.budget), *_cells(row, _full(report, row.context)), row.note)
+        (row.policy, count(row.context), percent(row.budget), *_cells(row, full(report, row.context)), row.note)
         for row in report.rows
     ]
     headings = ("policy", "tokens", "budget", "KL", "hidden numbers", "fast memory", "ms", "why there is none")
@@ -88,7 +88,8 @@ def _best(report: Policies, context: int) -> str:
     return f"At {count(context)} tokens and a budget of 20 % or less {best.policy} is the nearest to the full cache."
 
 
-def _contexts(report: Policies) -> list[int]:
+def contexts(report: Policies) -> list[int]:
+    """Context lengths, as measured."""
     return list(dict.fromkeys(row.context for row in report.rows))
 
 
@@ -103,5 +104,6 @@ def _of(report: Policies, name: str, context: int) -> list[PolicyRow]:
     )
 
 
-def _full(report: Policies, context: int) -> PolicyRow | None:
+def full(report: Policies, context: int) -> PolicyRow | None:
+    """The full cache's row."""
     return next((row for row in report.rows if (row.policy, row.context) == (FULL, context)), None)

@@ -16,12 +16,17 @@ class _Read(BaseModel):
 
 
 class Stamp(_Read):
-    """When, where and by what a kept report was measured; of reports in docs/measured."""
+    """When, where and by what a kept report was measured; of reports in docs/measured.
+
+    note      what is not as the command wrote it
+    remarks   what there is to say about this very run; they go with it when another one takes its place
+    """
 
     date: str
     machine: str
     command: str
     note: str = ""
+    remarks: list[str] = []
 
 
 class Report(_Read):
@@ -303,6 +308,31 @@ class Paper(Report):
     """simulate-paper.json."""
 
     rows: list[Stated]
+
+
+class MemoryRow(_Read):
+    case: str
+    kv_mib: float | None = None
+    budgets_mib: float | None = None
+    grew_mib: tuple[float, float] | None = None
+    over_mib: tuple[float, float]
+
+
+class Memory(Report):
+    """memory.json: resident memory beside the budgets, as the test of memory budgets prints it; kept by hand."""
+
+    rows: list[MemoryRow]
+
+
+class LocalityRow(_Read):
+    text: str
+    hot_hit_rate: float
+
+
+class Locality(Report):
+    """locality.json: hit rates by text, of several runs of ``bench decode``; kept by hand."""
+
+    rows: list[LocalityRow]
 
 
 class Event(_Read):

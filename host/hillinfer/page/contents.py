@@ -26,8 +26,6 @@ from hillinfer.figures import (
     tokens,
     validation,
 )
-from hillinfer.figures.numbers import form
-from hillinfer.figures.picture import Table
 from hillinfer.page.chapter import Chapter
 from hillinfer.page.sources import Source, report
 from hillinfer.simulation.trace import Trace
@@ -40,10 +38,6 @@ SHORT, SPEED, QUALITY, RUN, KERNEL, MODEL = (
     "The kernel",
     "The timing model",
 )
-
-
-def _figures(summary: dict[str, float | None]) -> Table:
-    return Table(("figure", "value"), [(name, form(value, ".3g")) for name, value in summary.items()])
 
 
 def _recording(path: Path) -> Trace:
@@ -114,7 +108,7 @@ CHAPTERS: Sequence[Chapter] = (
         "The scoring is shared out so that host and storage device end together.",
         report("balance.json", "hillinfer bench balance", reports.Balance),
         lambda found: [balance.picture(found)] if found.points else [],
-        lambda found: [_figures(found.summary)],
+        lambda found: [balance.figures_table(found)],
     ),
     Chapter(
         SPEED,

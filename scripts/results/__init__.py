@@ -1,0 +1,1 @@
+"""docs/results.md, made from the measurements in docs/measured."""
