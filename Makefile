@@ -53,8 +53,11 @@ build/reports/head-profile.json: | setup  # what HeteroCache goes by
 
 figures: setup  ## pictures of all that was measured (SVG and PNG in build/figures), and one page: build/reports/report.html
 	@mkdir -p build/reports
-	@test -e build/reports/recording.npz || .venv/bin/hillinfer simulate record --output build/reports/recording.npz
-	@test -e build/reports/trace.json || .venv/bin/hillinfer generate --trace build/reports/trace.json --max-new-tokens 8
+	@test -e build/reports/trace.npz || .venv/bin/hillinfer simulate record --tokens 2048 --steps 64
+	@test -e build/reports/timeline.json || \
+		.venv/bin/hillinfer generate --trace build/reports/timeline.json --max-new-tokens 8 > /dev/null
+	@test -e build/reports/timeline-simulated.json || \
+		.venv/bin/hillinfer simulate run --method hillinfer --steps 4 --trace build/reports/timeline-simulated.json > /dev/null
 	@.venv/bin/hillinfer report --pictures build/figures
 
 results: setup  ## docs/results.md from docs/measured; FROM=build/reports keeps a run's reports there first (ONLY=decode,big some)

@@ -37,6 +37,7 @@ BY_HAND = (
     report("memory.json", "pytest -s tests/integrations/test_memory_budget.py", reports.Memory),
     report("locality.json", "hillinfer bench decode", reports.Locality),
 )
+_NOT_SHOWN = ("timeline.json", "timeline-simulated.json")
 _DRAWERS = {
     "ablation": ablation,
     "balance": balance,
@@ -58,8 +59,8 @@ _DRAWERS = {
 
 def sources() -> list[Source[Any]]:
     """Every report in JSON that the page of results can show."""
-    all_of_them = {chapter.source.file: chapter.source for chapter in CHAPTERS}
-    return [source for source in all_of_them.values() if source.file.endswith(".json") and source.file != "trace.json"]
+    known = {chapter.source.file: chapter.source for chapter in CHAPTERS}
+    return [known[file] for file in known if file.endswith(".json") and file not in _NOT_SHOWN]
 
 
 def render(measured: Path) -> str:

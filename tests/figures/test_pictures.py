@@ -110,7 +110,7 @@ def test_selected_again_is_counted_from_step_to_step():
 
 def test_a_timeline_says_how_much_overlapped():
     picture = timeline.picture(reports.Timeline.model_validate(chrome_trace()))
-    assert "In 33% of the busy time more than one thing was at work." in picture.says
+    assert "In 33% of the whole run's busy time more than one was at work." in picture.says
     host, read = picture.table.rows
     assert host == ("host scores", "host score", "1", "1.0", "1.000")
     assert read == ("cold reads", "read", "1", "1.0", "1.000")

@@ -22,7 +22,7 @@ def every_report(folder: Path) -> Path:
         (folder / path.name).write_bytes(path.read_bytes())
     for name, report in _REPORTS.items():
         (folder / name).write_text(json.dumps(report))
-    save(recording(), folder / "recording.npz")
+    save(recording(), folder / "trace.npz")
     return folder
 
 
@@ -99,12 +99,13 @@ def _validation() -> dict[str, Any]:
         for n, policy in enumerate(("full", "hillinfer"), 1)
         for context in (1024, 4096)
     ]
-    return {"kind": "hillinfer-simulate", "version": 1, "validation": rows}
+    return {"kind": "hillinfer-simulate", "version": 1, "rows": rows}
 
 
 _REPORTS: dict[str, dict[str, Any]] = {
     "eval-small.json": evaluation(),
-    "trace.json": chrome_trace(),
+    "timeline.json": chrome_trace(),
+    "timeline-simulated.json": chrome_trace(),
     "kernel.json": _kernel(),
     "simulate.json": _validation(),
     "growth.json": {

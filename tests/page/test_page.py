@@ -63,8 +63,8 @@ def test_an_empty_folder_gives_a_page_that_says_what_to_run(tmp_path):
         ("decode.json", '{"tokens": 8192, "spe', "it is no JSON, or was cut short"),
         ("decode.json", "[]", "is not what this version writes"),
         ("bench.json", '{"summary": {"decode_8k_ratio": "fast"}}', "its “summary.decode_8k_ratio” is not"),
-        ("recording.npz", "no archive", "no trace"),
-        ("trace.json", "{}", "it has no “traceEvents”"),
+        ("trace.npz", "no archive", "no trace"),
+        ("timeline.json", "{}", "it has no “traceEvents”"),
     ],
 )
 def test_a_broken_report_is_one_sentence_with_file_and_command(tmp_path, name, content, says):

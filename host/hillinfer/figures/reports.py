@@ -292,7 +292,9 @@ class Validated(_Read):
 class Simulated(Report):
     """simulate.json."""
 
-    validation: list[Validated]
+    kind: Literal["hillinfer-simulate"]
+    version: Literal[1]
+    rows: list[Validated]
 
 
 class Stated(_Read):

@@ -8,35 +8,41 @@ from hillinfer.figures.palette import SERIES
 from hillinfer.figures.picture import Picture, Table
 from hillinfer.figures.reports import Event, Timeline
 
-SHOWN = 60_000.0
-"""Microseconds at the end of the trace that are drawn: a step or a few."""
+SHOWN = 120
+"""Spans that are drawn, one after the other: some layers of a step."""
 
 
 def picture(report: Timeline, name: str = "timeline", title: str = "What ran when") -> Picture:
-    """The last 60 ms, a bar per span, a track per kind of work or thread."""
+    """The busiest stretch of the run's last quarter: a bar per span, a track per kind of work or thread."""
     tracks, spans = _tracks(report), _spans(report)
-    end = max((span.ts + span.dur for span in spans), default=0.0)
-    begin = max(end - SHOWN, min((span.ts for span in spans), default=0.0))
-    late = [span for span in spans if span.ts >= begin]
-    used = [track for track in tracks if any(span.tid == track for span in late)]
+    drawn = _stretch(spans)
+    begin = min((span.ts for span in drawn), default=0.0)
+    end = max((span.ts + span.dur for span in drawn), default=0.0)
+    used = [track for track in tracks if any(span.tid == track for span in drawn)]
     with style():
-        figure, [axes] = panels(height=1.2 + 0.36 * max(1, len(used)))
-        for number, work in enumerate(dict.fromkeys(span.name for span in late)):
+        figure, [axes] = panels(height=1.3 + 0.36 * max(1, len(used)))
+        for number, work in enumerate(dict.fromkeys(span.name for span in drawn)):
+            colour = SERIES[number % len(SERIES)]
             for place, track in enumerate(reversed(used)):
-                bars = [
-                    ((span.ts - begin) / 1e3, span.dur / 1e3) for span in late if (span.name, span.tid) == (work, track)
-                ]
-                if bars:
-                    colour = SERIES[number % len(SERIES)]
-                    axes.broken_barh(bars, (place - 0.38, 0.76), facecolor=colour, edgecolor="none")
-            axes.plot([], [], color=SERIES[number % len(SERIES)], linewidth=6, label=work)
+                mine = [span for span in drawn if (span.name, span.tid) == (work, track)]
+                bars = [((span.ts - begin) / 1e3, span.dur / 1e3) for span in mine]
+                axes.broken_barh(bars, (place - 0.38, 0.76), facecolor=colour, edgecolor=colour, linewidth=0.5)
+            axes.plot([], [], color=colour, linewidth=6, label=work)
         axes.set_yticks(range(len(used)), [tracks[track] for track in reversed(used)])
         axes.set_xlim(0, max((end - begin) / 1e3, 1e-3))
         axes.set_xlabel("ms", loc="right")
         axes.grid(visible=False, axis="y")
         legend_above(figure, axes, columns=4)
-    says = f"The last {(end - begin) / 1e3:.0f} ms of a run, on {len(used)} tracks. {_overlap(spans)}"
+    says = f"{(end - begin) / 1e3:.1f} ms of a run, {len(used)} tracks. {_overlap(spans)}"
     return Picture(name, title, says, figure, table(report))
+
+
+def _stretch(spans: list[Event]) -> list[Event]:
+    """Of the last quarter, the spans that follow one another most closely."""
+    last = spans[-max(SHOWN, len(spans) // 4) :]
+    firsts = range(max(1, len(last) - SHOWN + 1))
+    first = min(firsts, key=lambda at: last[min(at + SHOWN, len(last)) - 1].ts - last[at].ts) if last else 0
+    return last[first : first + SHOWN]
 
 
 def table(report: Timeline) -> Table:
@@ -74,4 +80,4 @@ def _overlap(spans: list[Event]) -> str:
         if open_now > 1:
             both += at - last
         open_now, last = open_now + change, at
-    return f"In {both / busy:.0%} of the busy time more than one thing was at work." if busy else ""
+    return f"In {both / busy:.0%} of the whole run's busy time more than one was at work." if busy else ""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hillinfer.figures.canvas import WIDTH, style
 from hillinfer.figures.numbers import count, percent
-from hillinfer.figures.palette import BLUE, INK, OURS, RED, TEAL
+from hillinfer.figures.palette import INK
 from hillinfer.figures.picture import Picture, Table
 from hillinfer.simulation.trace import Positions, Trace
 
@@ -20,6 +20,9 @@ LAYERS = 6
 _BINS = 320
 _STRENGTH = 2.5
 """Of a selected token beside one that is only kept: a tenth of the tokens is selected, and is what one looks for."""
+
+_PINNED, _HOT, _FAST, _COLD = "#1c93a6", "#3b82d6", "#d9622b", "#d0417a"
+"""Seen on light paper and on dark: a bitmap has no theme."""
 
 Colours = npt.NDArray[np.float64]
 
@@ -63,12 +66,12 @@ def picture(trace: Trace) -> Picture | None:
             axes.set_yticks([1, len(trace.steps)])
             axes.grid(visible=False)
         panes[-1].set_xlabel("position in the context; downwards in every map: decode steps", loc="right")
-        names = ((OURS, "selected, in fast memory"), (RED, "selected, cold"), (BLUE, "hot"), (TEAL, "pinned: recent"))
+        names = ((_FAST, "selected, in fast memory"), (_COLD, "selected, cold"), (_HOT, "hot"), (_PINNED, "recent"))
         patches = [Patch(color=colour, label=name) for colour, name in names]
-        figure.legend(handles=patches, loc="outside upper left", ncols=4, labelcolor=INK, title="blank: cold")
+        figure.legend(handles=patches, loc="outside upper left", ncols=4, labelcolor=INK)
     says = (
         f"{trace.model}, {trace.policy}, {count(trace.tokens)} tokens, {len(layers)} of {trace.layers} layers. "
-        "Vertical lines are tokens that stay selected, step after step."
+        "Blank is cold. Vertical lines are tokens that stay selected, step after step."
     )
     return Picture("tokens", "Which tokens, in which tier", says, figure, _table(trace, trace.positions))
 
@@ -108,10 +111,10 @@ def _line(each: Kinds, tokens: int) -> Colours:
     sizes = np.maximum(np.bincount(at, minlength=bins), 1)
     colour, alpha = np.zeros((bins, 3)), np.zeros(bins)
     for mask, name, strength in (
-        (each.pinned, TEAL, 0.45),
-        (each.hot, BLUE, 0.45),
-        (each.selected_fast, OURS, _STRENGTH),
-        (each.selected_cold, RED, _STRENGTH),
+        (each.pinned, _PINNED, 0.45),
+        (each.hot, _HOT, 0.45),
+        (each.selected_fast, _FAST, _STRENGTH),
+        (each.selected_cold, _COLD, _STRENGTH),
     ):
         over = np.minimum(1, strength * np.bincount(at[mask], minlength=bins) / sizes)
         under = alpha * (1 - over)

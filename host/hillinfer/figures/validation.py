@@ -14,7 +14,7 @@ WITHIN = 0.2
 
 def picture(report: Simulated) -> Picture:
     """Simulated over measured milliseconds; on the line they agree, in the band they are within a fifth."""
-    rows = report.validation
+    rows = report.rows
     with style():
         figure, [axes] = panels(height=4.2)
         times = [time for row in rows for time in (row.measured_ms, row.simulated_ms)] or [1.0]
@@ -60,6 +60,6 @@ def table(report: Simulated) -> Table:
             form(row.simulated_ms, ".1f"),
             f"{row.error:+.0%}",
         )
-        for row in report.validation
+        for row in report.rows
     ]
     return Table(("policy", "tokens", "hot pool", "measured, ms", "simulated, ms", "error"), rows)

@@ -46,7 +46,7 @@ def _recording(path: Path) -> Trace:
     return load(path)
 
 
-_RECORDING = Source("recording.npz", "hillinfer simulate record --output build/reports/recording.npz", _recording)
+_RECORDING = Source("trace.npz", "hillinfer simulate record", _recording)
 _DECODE = report("decode.json", "hillinfer bench decode", reports.Decode)
 
 
@@ -191,7 +191,7 @@ CHAPTERS: Sequence[Chapter] = (
         "timeline",
         "What ran when",
         "Scoring on host and device, reads and attention, as they overlapped.",
-        report("trace.json", "hillinfer generate --trace build/reports/trace.json", reports.Timeline),
+        report("timeline.json", "hillinfer generate --trace build/reports/timeline.json", reports.Timeline),
         lambda found: [timeline.picture(found)],
     ),
     Chapter(
@@ -210,6 +210,18 @@ CHAPTERS: Sequence[Chapter] = (
         "Simulated steps beside measured ones. No parameter is fitted to the answer.",
         report("simulate.json", "hillinfer simulate validate", reports.Simulated),
         lambda found: [validation.picture(found)],
+    ),
+    Chapter(
+        MODEL,
+        "simulated-timeline",
+        "What would run when",
+        "The same for a box that the model knows: which of its parts work at the same time, and which wait.",
+        report(
+            "timeline-simulated.json",
+            "hillinfer simulate run --method hillinfer --steps 4 --trace build/reports/timeline-simulated.json",
+            reports.Timeline,
+        ),
+        lambda found: [timeline.picture(found, "timeline-simulated", "What would run when, on the paper's box")],
     ),
     Chapter(
         MODEL,
