@@ -64,6 +64,7 @@ def copies_command(
         if name not in SCORING_COPIES:
             raise SettingError(f"unknown scoring copy {name!r}{nearest(name, SCORING_COPIES)}")
     rows: list[Row] = []
+    written: dict[str, Any] = {}
     with progress() as say:
         for wanted in [None] if model is None else model:
             loaded = load(wanted)
@@ -72,8 +73,9 @@ def copies_command(
                 for path in ([None] if text is None else text)
             }
             rows += bench.compare(loaded.model, loaded.name, texts, steps, chosen, shares, cold_dir, say)
-    written = bench.as_dict(rows, {"tokens": tokens, "steps": steps, "alphas": shares})
-    write_result(output, written)
+            # After every model: an hour's figures must not be lost with the next one's.
+            written = bench.as_dict(rows, {"tokens": tokens, "steps": steps, "alphas": shares})
+            write_result(output, written)
     if as_json:
         write_json(written)
         return
