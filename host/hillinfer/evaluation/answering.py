@@ -70,7 +70,7 @@ def likelihood(model: PreTrainedModel, open_cache: OpenCache, item: Item, choice
 
 def teacher_forced(model: PreTrainedModel, cache: Any, last: int, tokens: list[int]) -> torch.Tensor:
     """Log-probabilities float32 [m, vocabulary] before each of m tokens, decoded one by one after the prompt's last."""
-    return torch.stack([_step(model, cache, token) for token in [last, *tokens[:-1]]])
+    return torch.stack([step(model, cache, token) for token in [last, *tokens[:-1]]])
 
 
 _END = -1
@@ -91,14 +91,14 @@ def _say(model: PreTrainedModel, cache: Any, token: int, most: int, ends: frozen
     """The likeliest tokens after ``token``, one by one."""
     said: list[int] = []
     while len(said) < most:
-        token = int(_step(model, cache, token).argmax())
+        token = int(step(model, cache, token).argmax())
         if token in ends:
             break
         said.append(token)
     return said
 
 
-def _step(model: PreTrainedModel, cache: Any, token: int) -> torch.Tensor:
+def step(model: PreTrainedModel, cache: Any, token: int) -> torch.Tensor:
     """Log-probabilities float32 [vocabulary], in DRAM, of what follows a token."""
     ids = torch.tensor([[token]], device=model.device)
     keyword: dict[str, Any] = {cache_keyword(model): cache}

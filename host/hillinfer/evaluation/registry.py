@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 
 from hillinfer.errors import SettingError, nearest
-from hillinfer.evaluation.dataset.family import Family
+from hillinfer.evaluation.several import Several
 from hillinfer.evaluation.task import Task
 
 _TASKS: dict[str, str] = {  # module within this package, class
@@ -23,6 +23,7 @@ _TASKS: dict[str, str] = {  # module within this package, class
     "longbench-e": "longbench.task:LongBenchE",
     "longbench-v2": "longbench_v2.task:LongBenchV2",
     "infinitebench": "infinitebench.task:InfiniteBench",
+    "harness": "harness.task:Harness",
 }
 
 
@@ -45,7 +46,7 @@ def find(name: str) -> type[Task]:
     task: type[Task] = getattr(importlib.import_module(f"hillinfer.evaluation.{module}"), attribute)
     if not slash:
         return task
-    if not issubclass(task, Family):
+    if not issubclass(task, Several):
         raise SettingError(f"unknown task {name!r}: {family} has no subsets")
     return task.only(subset)
 
@@ -53,4 +54,4 @@ def find(name: str) -> type[Task]:
 def parts(name: str) -> list[str]:
     """The subsets of a data set as tasks of their own, each to have rows of its own; of any other task itself."""
     task = find(name)
-    return [f"{name}/{subset}" for subset in task.subsets] if issubclass(task, Family) and "/" not in name else [name]
+    return [f"{name}/{subset}" for subset in task.subsets] if issubclass(task, Several) and "/" not in name else [name]

@@ -8,23 +8,18 @@ from typing import ClassVar
 
 from hillinfer.errors import SettingError, nearest
 from hillinfer.evaluation.dataset.records import Record
+from hillinfer.evaluation.several import Several
 from hillinfer.evaluation.task import Asking, Item, Task
 
 
-class Family(Task):
+class Family(Several):
     """What a data set says: its subsets, how their records are read, and what each record asks.
 
     subsets     all of them, in the data set's order
     retrieving  those whose answer stands in the prompt word for word
-    asked       those this task asks
     """
 
-    subsets: ClassVar[tuple[str, ...]]
     retrieving: ClassVar[frozenset[str]] = frozenset()
-    asked: ClassVar[tuple[str, ...]]
-
-    def __init_subclass__(cls) -> None:
-        cls.asked = cls.__dict__.get("asked", cls.subsets)
 
     @classmethod
     def only(cls, subset: str) -> type[Task]:
