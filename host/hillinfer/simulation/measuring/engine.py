@@ -16,7 +16,7 @@ from hillinfer.integrations.transformers import NAME, HillInferCache
 from hillinfer.policies import HillInfer
 from hillinfer.simulation.measuring.probe import Probe
 
-_ROOM = 512  # steps that fit behind the context
+_ROOM = 4096  # steps that fit behind the context
 
 
 class EngineProbe(Probe):
@@ -25,14 +25,12 @@ class EngineProbe(Probe):
 
     def __init__(self, model: PreTrainedModel, tokens: int, alpha: float, hot: str, cold_dir: Path | None) -> None:
         super().__init__()
-        self.label, self.tokens, self.alpha = (
-            f"the engine, {tokens} random tokens, α {alpha:g}, hot {hot}",
-            tokens,
-            alpha,
-        )
+        self.label = f"the engine, {tokens} random tokens, α {alpha:g}, hot {hot}"
+        self._context, self._steps = tokens, 0
         self._model = model
         store = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=cold_dir, trace=True)
-        self.cache = HillInferCache(model, HillInfer(alpha=alpha), store=store)
+        self._policy = HillInfer(alpha=alpha)
+        self.cache = HillInferCache(model, self._policy, store=store)
         try:
             self.cache.expect(tokens + _ROOM)
             lengthen(self.cache, model, tokens)
@@ -41,12 +39,23 @@ class EngineProbe(Probe):
             raise
         self._engine = self.cache.engine(1)
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of the context, those decoded so far counted by half: what the usual sample saw."""
+        return self._context + self._steps // 2
+
+    @property
+    def attended(self) -> int:
+        """Of them, those that are attended."""
+        return self._policy.attended(self.tokens)
+
     def prepare(self) -> None:
         self._model.set_attn_implementation(NAME)
 
     def step(self) -> None:
         keyword: dict[str, Any] = {cache_keyword(self._model): self.cache}
         trace = self.cache.trace
+        self._steps += 2
         with torch.inference_mode():
             trace.enabled = False
             self.take("step", lambda: self._model(torch.tensor([[1]]), **keyword))

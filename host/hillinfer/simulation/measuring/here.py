@@ -100,7 +100,7 @@ class Probes:
         """Seconds per cached token of scoring, selection and ageing; per attended row of attention."""
         short, long, layers = self.short, self.long, self._geometry.layers
         tokens = (long.tokens - short.tokens) * layers
-        rows = (long.alpha * long.tokens - short.alpha * short.tokens) * layers
+        rows = (long.attended - short.attended) * layers
         evaluate, select, place = (self._per(name, tokens) for name in ("evaluate", "select", "place"))
         return evaluate, select, place, self._per("attend", rows)
 
@@ -141,7 +141,7 @@ class Probes:
         """What is left of a step at a short context when what grows with it is taken away."""
         short, (evaluate, select, place, attend) = self.short, self._slopes
         whole = (short.median("step") - self.model.median("floor")) / self._geometry.layers
-        rest = whole - short.tokens * (evaluate + select + place + short.alpha * attend)
+        rest = whole - short.tokens * (evaluate + select + place) - short.attended * attend
         return {
             "engine_layer": _measured(rest, f"a step at {short.tokens} tokens, less the model's and what grows"),
             "settle_token": _measured(place, f"parts of steps at {short.tokens} and {self.long.tokens} random tokens"),

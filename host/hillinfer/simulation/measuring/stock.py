@@ -15,7 +15,7 @@ from hillinfer.generation import cache_keyword
 from hillinfer.simulation.measuring.probe import Probe
 
 _NAME = "hillinfer_timed_sdpa"
-_STEPS = 64  # after which a cache is as it was
+_STEPS = 16  # after which a cache is as it was
 
 
 class _TimedLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers' __init_subclass__
@@ -65,7 +65,7 @@ class StockProbe(Probe):
         self.samples["attend"].append(self._attending - before[1])
         self._steps += 1
         if self._steps % _STEPS == 0:
-            self._cache.crop(self.tokens)
+            self._cache.crop(-_STEPS)
 
     def close(self) -> None:
         self._cache.layers, self._layers = [], []
