@@ -6,7 +6,7 @@ OLD := $(shell sed -n 's/^transformers==//p' constraints-old.txt)
 # How much of make test goes on at once.
 JOBS ?= 2
 
-.PHONY: help setup demo test checks test-old test-gpu lint bench bench-policies figures results clean
+.PHONY: help setup demo test checks test-old test-gpu lint bench bench-policies eval-small figures results clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z_-]*\):.*## /\1 - /p' $(MAKEFILE_LIST) | while IFS= read -r line; do \
@@ -46,6 +46,9 @@ bench: setup  ## every benchmark (30 minutes on a quiet machine); the figures th
 
 bench-policies: setup build/reports/head-profile.json  ## all policies at equal budgets (40 minutes); table, plot and JSON in build/reports
 	@.venv/bin/hillinfer bench policies --profile build/reports/head-profile.json
+
+eval-small: setup build/reports/head-profile.json  ## policies on retrieval and long text (45 minutes, goes on if killed); build/reports/eval-small.json
+	@.venv/bin/hillinfer eval --small --profile build/reports/head-profile.json --output build/reports/eval-small.json
 
 build/reports/head-profile.json: | setup  # what HeteroCache goes by
 	@mkdir -p $(@D)

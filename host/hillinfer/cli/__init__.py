@@ -29,6 +29,7 @@ from hillinfer.cli import (  # noqa: F401  # they add their commands
 )
 from hillinfer.cli.bench import bench_app
 from hillinfer.cli.calibrate import calibrate_command
+from hillinfer.cli.compare import compare_command
 from hillinfer.cli.console import complain, write_json
 from hillinfer.cli.doctor import doctor_command
 from hillinfer.cli.eval import EPILOG as EVAL_EPILOG
@@ -90,6 +91,7 @@ app.command("doctor")(doctor_command)
 app.command("calibrate")(calibrate_command)
 app.command("eval", epilog=EVAL_EPILOG)(eval_command)
 app.command("report", epilog=REPORT_EPILOG)(report_command)
+app.command("compare")(compare_command)
 app.add_typer(bench_app, name="bench")
 app.add_typer(simulate_app, name="simulate")
 

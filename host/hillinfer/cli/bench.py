@@ -79,10 +79,10 @@ def table_of(title: str, caption: str, *headings: str, words: int = 1) -> Table:
     return table
 
 
-def show_table(table: Table) -> None:
+def show_table(table: Table, width: int = 150) -> None:
     """A table on stdout, wide enough for its figures."""
     console = stdout()
-    console.width = max(console.width, 150)  # cut at 80 columns the figures are of no use
+    console.width = max(console.width, width)  # cut at 80 columns the figures are of no use
     console.print(table)
 
 

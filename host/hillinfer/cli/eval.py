@@ -106,8 +106,11 @@ def eval_command(
     load_file(policy_file)
 
     from hillinfer.evaluation.contender import parse_contenders
+    from hillinfer.evaluation.picture import check_pictures, draw
     from hillinfer.evaluation.plans import SMALL
     from hillinfer.evaluation.results import write_results
+
+    check_pictures()
 
     contenders = parse_contenders(policies, {"heterocache": {"profile": profile}} if profile is not None else {})
     plan = SMALL if small else _plan(tasks, lengths, limit)
@@ -140,12 +143,13 @@ def eval_command(
         finally:
             evaluation.close()
     write_results(output, results)
+    pictures = draw(results, output)
     journal.unlink()
     if as_json:
         write_json(results.model_dump())
         return
     show_results(results)
-    stdout().print(f"written: {output}")
+    stdout().print(f"written: {', '.join(map(str, [output, *pictures]))}", soft_wrap=True)
 
 
 def _plan(tasks: str, lengths: str, limit: int | None) -> list[Part]:

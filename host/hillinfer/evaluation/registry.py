@@ -19,6 +19,8 @@ _TASKS: dict[str, str] = {  # module within this package, class
     "multi-query": "local.several:MultiQuery",
     "multi-value": "local.several:MultiValue",
     "tracking": "local.several:Tracking",
+    "common-words": "local.counting:CommonWords",
+    "frequent-words": "local.counting:FrequentWords",
     "longbench": "longbench.task:LongBench",
     "longbench-e": "longbench.task:LongBenchE",
     "longbench-v2": "longbench_v2.task:LongBenchV2",

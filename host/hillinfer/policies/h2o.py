@@ -18,7 +18,7 @@ from hillinfer.kv.geometry import Geometry
 from hillinfer.policies.evicting import Chunk, EvictingPolicy, Evictor
 from hillinfer.store.kept_rows import Held
 
-_ELEMENTS = 1 << 22  # attention weights of a prompt computed at a time
+_ELEMENTS = 1 << 20  # attention weights of a prompt computed at a time: what a core's cache holds
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,18 @@ class _Mass(Evictor):
         self._recent = recent
 
     def read(self, chunk: Chunk, held: Held) -> None:
-        heads, group, length, _ = chunk.query.shape
-        size = max(1, _ELEMENTS // (heads * group * held.positions.shape[1]))
-        for first in range(0, length, size):
-            held.weights.add_(chunk.attention(held, first, first + size).sum((1, 2)))
+        length, rows = chunk.query.shape[2], held.positions.shape[1]
+        query = (chunk.query.float() * chunk.scaling).flatten(1, 2)
+        offset = -chunk.lse.flatten(1)[..., None]
+        position = torch.arange(held.tokens - length, held.tokens, device=query.device).repeat(chunk.query.shape[1])
+        size = max(1, _ELEMENTS // query.shape[:2].numel())
+        for first in range(0, rows, size):
+            block = slice(first, min(first + size, rows))
+            keys = held.keys[:, block].float().transpose(1, 2)
+            weights = torch.baddbmm(offset.expand(-1, -1, keys.shape[2]), query, keys).exp_()
+            if block.stop > rows - length:  # else all of it is older than the chunk
+                weights.masked_fill_(held.positions[:, None, block] > position[:, None], 0.0)
+            held.weights[:, block].add_(weights.sum(1))
 
     def step(self, held: Held, weights: torch.Tensor | None) -> None:
         assert weights is not None

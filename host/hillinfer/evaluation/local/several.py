@@ -14,7 +14,7 @@ from hillinfer.evaluation.task import Asking, Item, Task
 _FACTS = 8
 _ASKED = 3
 _QUESTIONS = 4  # about one text, which is then read once
-_RULER = "RULER (Hsieh et al., arXiv 2404.06654)"
+RULER = "RULER (Hsieh et al., arXiv 2404.06654)"
 
 
 class _Several(Task):
@@ -48,7 +48,7 @@ def _spread(facts: list[str]) -> list[tuple[float, str]]:
     return [((at + 0.5) / len(facts), fact) for at, fact in enumerate(facts)]
 
 
-def _listed(parts: list[str]) -> str:
+def listed(parts: list[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
@@ -56,7 +56,7 @@ class MultiKey(_Several):
     """Everybody has a number; one is asked for."""
 
     name: ClassVar[str] = "multi-key"
-    source: ClassVar[str] = f"{_RULER}, multi-key needles"
+    source: ClassVar[str] = f"{RULER}, multi-key needles"
 
     def hidden(self, drawn: random.Random, question: int) -> Hidden:
         people, numbers = drawn.sample(words.PEOPLE, _FACTS), _numbers(drawn, _FACTS)
@@ -76,22 +76,22 @@ class MultiQuery(_Several):
     """Everybody has a number; three are asked for at once."""
 
     name: ClassVar[str] = "multi-query"
-    source: ClassVar[str] = f"{_RULER}, multi-query needles"
+    source: ClassVar[str] = f"{RULER}, multi-query needles"
 
     def hidden(self, drawn: random.Random, question: int) -> Hidden:
         people, numbers = drawn.sample(words.PEOPLE, _FACTS), _numbers(drawn, _FACTS)
         facts = [f"The secret number of the {who} is {number}." for who, number in zip(people, numbers, strict=True)]
         asked = [drawn.sample(range(_FACTS), _ASKED) for _ in range(_QUESTIONS)][question]
-        said = f"The secret numbers of {_listed([f'the {people[at]}' for at in asked])} are"
+        said = f"The secret numbers of {listed([f'the {people[at]}' for at in asked])} are"
         answers = [numbers[at] for at in asked]
-        return Hidden(_spread(facts), said, f" {_listed(answers)}", answers)
+        return Hidden(_spread(facts), said, f" {listed(answers)}", answers)
 
 
 class MultiValue(_Several):
     """Four people with three numbers each, every number in a sentence of its own; all of one are asked for."""
 
     name: ClassVar[str] = "multi-value"
-    source: ClassVar[str] = f"{_RULER}, multi-value needles"
+    source: ClassVar[str] = f"{RULER}, multi-value needles"
 
     def hidden(self, drawn: random.Random, question: int) -> Hidden:
         people, numbers = drawn.sample(words.PEOPLE, _QUESTIONS), _numbers(drawn, _QUESTIONS * _ASKED)
@@ -100,14 +100,14 @@ class MultiValue(_Several):
         facts = [f"A lucky number of the {people[who]} is {n}." for who, n in zip(owners, numbers, strict=True)]
         answers = [number for who, number in zip(owners, numbers, strict=True) if who == question]
         said = f"The lucky numbers of the {people[question]} are"
-        return Hidden(_spread(facts), said, f" {_listed(answers)}", answers)
+        return Hidden(_spread(facts), said, f" {listed(answers)}", answers)
 
 
 class Tracking(_Several):
     """Chains of variables: which of them have this value? The answer is to be followed, not to be copied."""
 
     name: ClassVar[str] = "tracking"
-    source: ClassVar[str] = f"{_RULER}, variable tracking"
+    source: ClassVar[str] = f"{RULER}, variable tracking"
     retrieval: ClassVar[bool] = False
 
     def hidden(self, drawn: random.Random, question: int) -> Hidden:
@@ -119,4 +119,4 @@ class Tracking(_Several):
             for chain, number in drawn.sample(list(zip(chains, numbers, strict=True)), _QUESTIONS):
                 facts.append(f"VAR {chain[step]} = {f'VAR {chain[step - 1]}' if step else number}.")
         said = f"The variables with the value {numbers[question]} are"
-        return Hidden(_spread(facts), said, f" {_listed(chains[question])}", chains[question])
+        return Hidden(_spread(facts), said, f" {listed(chains[question])}", chains[question])
