@@ -68,9 +68,10 @@ def test_validate_holds_the_model_beside_the_clock(hill: Any, model_dir: Path, t
     shown = hill(*asked, "--rounds", 1, "--output", path)
     assert shown.code == 0, shown.err
     result = json.loads(path.read_text())
-    assert (result["kind"], result["version"], result["summary"]["settings"]) == ("hillinfer-simulate", 1, 3)
+    assert (result["kind"], result["version"], result["summary"]["settings"]) == ("hillinfer-simulate", 1, 4)
     assert [(row["policy"], row["hot_share"]) for row in result["rows"]] == [
         ("full", 1.0),
+        ("streaming-llm", 1.0),
         ("hillinfer α=0.1", 0.2),
         ("hillinfer α=0.1", 1.0),
     ]

@@ -111,6 +111,15 @@ class Machine:
             yield self._on_cpu("append", nbytes / software.stock_append, 2 * nbytes)
             yield self._on_cpu("attend", nbytes / software.stock_attend, nbytes)
 
+    def attend_kept(self, rows: float) -> Steps:
+        """Attention to what a policy keeps of the tokens, and who is dropped next."""
+        nbytes, software = rows * self.shape.row_bytes, self.hardware.software
+        if self.on_gpu or software is None:
+            yield self.attend(rows)
+            return
+        yield self.overhead("kept rows", software.kept_layer * self.sequences)
+        yield self._on_cpu("attend", nbytes / software.kept_attend, nbytes)
+
     def overhead(self, name: str, seconds: float) -> simpy.Event:
         """Programs at work on the step's thread."""
         return self._on_cpu(name, seconds, 0.0)

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from hillinfer.bench.steps import Decoding
 from hillinfer.bench.timing import in_turns, median_ms
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.integrations.prompt_record import PromptRecord
 from hillinfer.integrations.transformers import NAME, HillInferCache
-from hillinfer.policies import HillInfer
+from hillinfer.policies import HillInfer, StreamingLLM
 from hillinfer.simulation import methods
 from hillinfer.simulation.hardware import Hardware
 from hillinfer.simulation.measuring.here import Probes
+from hillinfer.simulation.measuring.kept import BUDGET
 from hillinfer.simulation.recorded_run import stock_trace
 from hillinfer.simulation.recording import Recording
 from hillinfer.simulation.run import simulate
@@ -38,16 +39,21 @@ _ALL = "103%"
 
 @dataclass(frozen=True)
 class Setting:
-    """A way to decode. alpha: None for the stock cache; hot_share: of the KV, in DRAM."""
+    """A way to decode.
+
+    method     as the timing model names it: "full-device" for the stock cache, "hillinfer", "streaming-llm"
+    alpha      share of the tokens attended, of hillinfer; hot_share: of the KV, in DRAM
+    """
 
     context: int
-    alpha: float | None
+    method: str
+    alpha: float = 1.0
     hot_share: float = 1.0
 
     @property
     def policy(self) -> str:
         """As a row names it."""
-        return "full" if self.alpha is None else f"hillinfer α={self.alpha:g}"
+        return {"full-device": "full", "hillinfer": f"hillinfer α={self.alpha:g}"}.get(self.method, self.method)
 
 
 @dataclass(frozen=True)
@@ -78,13 +84,14 @@ def decoded(rounds: int) -> int:
 
 
 def settings_of(contexts: Sequence[int], alphas: Sequence[float], hot_shares: Sequence[float]) -> list[Setting]:
-    """Every combination, the stock cache first at each context."""
+    """At each context the stock cache, what drops four fifths of the tokens, and every combination of hillinfer's."""
     return [
         setting
         for context in contexts
         for setting in [
-            Setting(context, None),
-            *(Setting(context, alpha, hot) for alpha in alphas for hot in hot_shares),
+            Setting(context, "full-device"),
+            Setting(context, "streaming-llm"),
+            *(Setting(context, "hillinfer", alpha, hot) for alpha in alphas for hot in hot_shares),
         ]
     ]
 
@@ -143,7 +150,7 @@ def _measure(
             on_progress(f"{context} tokens: filling {setting.policy}")
             cache = _open(model, setting, cold_dir, opened, decoded(rounds))
             prompt.replay(cache, context)
-            name = "sdpa" if setting.alpha is None else NAME
+            name = NAME if isinstance(cache, HillInferCache) else "sdpa"
             decodings.append(Decoding(setting.policy, model, cache, name, ids[context:]))
         times = in_turns(
             [*decodings, *probes.contenders],
@@ -160,10 +167,10 @@ def _measure(
 def _open(
     model: PreTrainedModel, setting: Setting, cold_dir: Path | None, opened: contextlib.ExitStack, steps: int
 ) -> Any:
-    if setting.alpha is None:
-        from transformers import DynamicCache
-
+    if setting.method == "full-device":
         return DynamicCache(config=model.config)
+    if setting.method == "streaming-llm":
+        return opened.enter_context(HillInferCache(model, StreamingLLM(budget=BUDGET)))
     hot = _ALL if setting.hot_share >= 1 else f"{setting.hot_share:.2%}"
     store = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=cold_dir)
     cache = opened.enter_context(HillInferCache(model, HillInfer(alpha=setting.alpha), store=store))
@@ -186,8 +193,7 @@ def _record(decoding: Decoding, shape_layers: int) -> Trace:
 
 def _row(hardware: Hardware, shape: Shape, measured: Measured) -> Row:
     setting = measured.setting
-    method = methods.named("full-device" if setting.alpha is None else "hillinfer")
-    simulated = simulate(hardware, shape, method, measured.trace)
+    simulated = simulate(hardware, shape, methods.named(setting.method), measured.trace)
     ours, theirs = simulated.median_step * 1e3, median_ms(measured.seconds)
     return Row(
         setting.policy, setting.context, setting.hot_share, theirs, ours, ours / theirs - 1, simulated.busy_shares

@@ -117,6 +117,8 @@ class Software(Part):
     stock_layer     seconds of the stock cache's step of one layer, with nothing cached
     stock_append    bytes of KV that the stock cache copies to append a token, per second
     stock_attend    bytes of KV that the stock attention looks at, per second
+    kept_layer      seconds of a layer, with nothing cached, of a policy that drops tokens
+    kept_attend     bytes of kept KV that it goes through, per second: attention, and who is dropped next
     """
 
     model_layer: Number
@@ -130,6 +132,8 @@ class Software(Part):
     stock_layer: Number
     stock_append: Positive
     stock_attend: Positive
+    kept_layer: Number
+    kept_attend: Positive
 
 
 class Hardware(Part):

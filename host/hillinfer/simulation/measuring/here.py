@@ -18,6 +18,7 @@ from hillinfer.integrations.transformers import geometry_of
 from hillinfer.simulation.hardware import Hardware, Number
 from hillinfer.simulation.measuring.drive import DriveProbe
 from hillinfer.simulation.measuring.engine import EngineProbe
+from hillinfer.simulation.measuring.kept import KeptProbe
 from hillinfer.simulation.measuring.memory import MemoryProbe
 from hillinfer.simulation.measuring.model import ModelProbe
 from hillinfer.simulation.measuring.probe import Probe
@@ -50,6 +51,7 @@ class Probes:
             self.short = self._open(EngineProbe(model, SHORT, 0.1, _ALL, cold_dir))
             self.long = self._open(EngineProbe(model, LONG, 0.1, _ALL, cold_dir))
             self.cold = [self._open(EngineProbe(model, LONG, alpha, "20%", cold_dir)) for alpha in (_FEW, _MANY)]
+            self.kept = [self._open(KeptProbe(model, tokens)) for tokens in (SHORT, LONG)]
             self.drive = self._open(DriveProbe(replace(self._geometry, layers=1), cold_dir))
             self.memory = self._open(MemoryProbe(self._geometry.row_bytes, usable_cores()))
         except BaseException:
@@ -87,7 +89,7 @@ class Probes:
                     ),
                 },
                 "ssd": self._drive(),
-                "software": self._model() | self._engine() | self._cold() | self._stock(),
+                "software": self._model() | self._engine() | self._cold() | self._stock() | self._kept(),
             }
         )
 
@@ -173,6 +175,17 @@ class Probes:
             ),
             "stock_append": _measured(geometry.row_bytes / max(1e-12, append), how),
             "stock_attend": _measured(geometry.row_bytes / max(1e-12, attend), how),
+        }
+
+    def _kept(self) -> dict[str, Any]:
+        near, far = self.kept
+        rows = (far.attended - near.attended) * self._geometry.layers
+        row = max(1e-12, (far.median("step") - near.median("step")) / rows)
+        whole = (near.median("step") - self.model.median("floor")) / self._geometry.layers
+        how = f"steps at {near.tokens} and {far.tokens} random tokens, a fifth of them kept"
+        return {
+            "kept_layer": _measured(whole - near.attended * row, how),
+            "kept_attend": _measured(self._geometry.row_bytes / row, how),
         }
 
 

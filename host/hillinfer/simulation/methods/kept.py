@@ -42,4 +42,4 @@ class Kept(Method):
         yield from at.copy(self._rows(work), gather=False)
 
     def attend(self, at: Machine, work: LayerStep, layer: int) -> Steps:  # noqa: ARG002
-        yield at.attend(self._rows(work) + at.sequences)
+        yield from at.attend_kept(self._rows(work) + at.sequences)

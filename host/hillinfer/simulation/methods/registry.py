@@ -19,6 +19,7 @@ METHODS: Mapping[str, Callable[[], Method]] = {
     "full-dram": lambda: Full("dram"),
     "full-drive": lambda: Full("drive"),
     "h2o": lambda: Kept(budget=0.2),
+    "streaming-llm": Kept,
     "h2o-drive": lambda: Kept(budget=0.2, tier="drive"),
     "quest": lambda: Retrieval(index=2 / 16, chunk=16),
     "leoam": lambda: Retrieval(index=2 / 32, chunk=32),
