@@ -52,7 +52,7 @@ def test_a_report_is_kept_without_its_items_and_with_a_stamp(run, tmp_path):
     assert kept["measured"]["remarks"] == []
     page = render(measured)
     assert "by `make eval-small`" in page
-    assert "needle, 4,096 tokens" in page
+    assert "| hillinfer 10 % | 94 % | 20 % |" in page
     assert "## Decoding" not in page
 
 

@@ -52,9 +52,14 @@ def document_tokens(tokenizer: Any, path: Path | None, tokens: int) -> torch.Ten
 
 def write_result(output: Path, result: dict[str, Any]) -> None:
     """The JSON file of a benchmark, its folder made where it is missing."""
+    write_text(output, json.dumps(result, indent=1) + "\n")
+
+
+def write_text(output: Path, text: str) -> None:
+    """Any file of a benchmark, its folder made where it is missing."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps(result, indent=1) + "\n")
+        output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SettingError(f"{output} cannot be written ({error.strerror}): name another with --output") from None
 

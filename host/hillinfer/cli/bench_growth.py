@@ -19,6 +19,7 @@ from hillinfer.cli.bench import (
     show_table,
     table_of,
     write_result,
+    write_text,
 )
 from hillinfer.cli.console import stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
@@ -46,7 +47,10 @@ def growth_command(
     lengths = [int(number) for number in numbers(contexts, "contexts")]
     if not lengths or any(length <= 64 for length in lengths) or not 0 < alpha <= 1:
         raise SettingError("growth needs contexts above 64 tokens, and an alpha above 0 up to 1")
-    from hillinfer.bench import growth, growth_plot
+    from hillinfer.bench import growth
+    from hillinfer.figures import growth as growing
+    from hillinfer.figures.canvas import NoMatplotlib
+    from hillinfer.figures.reports import Growth
     from hillinfer.models import load
 
     loaded = load(model)
@@ -56,9 +60,10 @@ def growth_command(
     result = growth.as_dict(rows, {"model": loaded.name, "alpha": alpha})
     write_result(output, result)
     try:
-        growth_plot.draw(rows, output.with_suffix(".svg"))
+        picture = growing.picture(Growth.model_validate(result))
+        write_text(output.with_suffix(".svg"), picture.file())
         drawn = f", {output.with_suffix('.svg')}"
-    except ImportError:
+    except NoMatplotlib:
         drawn = " (no plot: pip install 'hillinfer[figures]')"
     if as_json:
         write_json(result)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from hillinfer.cli.bench import bench_app, document_tokens, numbers, percent, progress, show_table, write_result
+from hillinfer.cli.bench import (
+    bench_app,
+    document_tokens,
+    numbers,
+    percent,
+    progress,
+    show_table,
+    write_result,
+    write_text,
+)
 from hillinfer.cli.console import human_bytes, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
 from hillinfer.cli.policy import PolicyFile, load_file
@@ -46,12 +55,15 @@ def policies_command(
         raise SettingError("bench needs steps and passages of at least 1, and more tokens than steps")
     if not all(0 < share <= 1 for share in shares) or not all(0 <= place <= 1 for place in places):
         raise SettingError("budgets are shares above 0% up to 100%, and depths lie between 0 and 1")
-    from hillinfer.bench import passkey, policies_plot
+    from hillinfer.bench import passkey
     from hillinfer.bench import policies as bench
     from hillinfer.bench.texts import passages as windows
+    from hillinfer.figures import policies as quality_against_memory
+    from hillinfer.figures.canvas import check_matplotlib
+    from hillinfer.figures.reports import Policies
     from hillinfer.models import load
 
-    policies_plot.check_plot()
+    check_matplotlib()
     load_file(policy_file)
     chosen: dict[str, dict[str, Any]] = {name: {} for name in bench.check_names(policies)}
     if profile is not None and "heterocache" in chosen:
@@ -68,7 +80,8 @@ def policies_command(
             rows.extend(comparison.run(bench.Task(length, texts, steps, hidden)))
     result = bench.as_dict(rows, {"model": loaded.name, "steps": steps, "passages": passages, "depths": places})
     write_result(output, result)
-    policies_plot.draw(rows, output.with_suffix(".svg"))
+    picture = quality_against_memory.picture(Policies.model_validate(result))
+    write_text(output.with_suffix(".svg"), picture.file())
     if as_json:
         write_json(result)
         return

@@ -47,12 +47,16 @@ _STYLE: dict[Any, Any] = {
 }
 
 
+class NoMatplotlib(SettingError):
+    """The package that draws is not installed."""
+
+
 def check_matplotlib() -> None:
-    """SettingError without the package that draws."""
+    """NoMatplotlib without the package that draws."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise SettingError("pictures need matplotlib: pip install 'hillinfer[figures]'") from None
+        raise NoMatplotlib("pictures need matplotlib: pip install 'hillinfer[figures]'") from None
 
 
 @contextlib.contextmanager

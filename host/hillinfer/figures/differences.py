@@ -21,9 +21,34 @@ def pictures(report: Evaluation) -> list[Picture]:
 
 
 def tables(report: Evaluation) -> list[Table]:
-    """One per task and context: every policy."""
-    groups = list(dict.fromkeys((row.task, row.context) for row in report.rows))
-    return [_table([row for row in report.rows if (row.task, row.context) == group]) for group in groups]
+    """One per context: policies down, tasks across. The picture's table has intervals, likelihoods and bytes."""
+    return [_overview([row for row in report.rows if row.context == context]) for context in _contexts(report)]
+
+
+def _contexts(report: Evaluation) -> list[int]:
+    return sorted({row.context for row in report.rows})
+
+
+def _overview(rows: Sequence[EvalRow]) -> Table:
+    """Scores, with an arrow down where the interval of the difference is below 0; of texts, the KL in nats."""
+    tasks = list(dict.fromkeys(row.task for row in rows))
+    counted = {row.task for row in rows if row.counts}
+    lines = []
+    for method in dict.fromkeys((row.policy, row.budget) for row in rows):
+        mine = {row.task: row for row in rows if (row.policy, row.budget) == method}
+        lines.append((_name(method), *(_score(mine.get(task)) for task in tasks)))
+    headings = ("policy", *(task if task in counted else f"{task} (does not count)" for task in tasks))
+    title = f"{count(rows[0].context)} tokens: scores; ↓: below the full cache by more than chance; of texts, the KL"
+    return Table(headings, lines, title=title)
+
+
+def _score(row: EvalRow | None) -> str:
+    if row is None:
+        return NONE
+    if row.score is None:
+        return NONE if row.kl is None else f"{row.kl:.4f}"
+    below = row.interval is not None and row.interval[1] < 0
+    return percent(row.score) + (" ↓" if below else "")
 
 
 def _picture(report: Evaluation, rows: Sequence[EvalRow]) -> Picture:
@@ -76,10 +101,6 @@ def _cells(row: EvalRow) -> tuple[str, ...]:
         count(row.items),
         "yes" if row.counts else "no",
     )
-
-
-def _table(rows: Sequence[EvalRow]) -> Table:
-    return Table(_HEADINGS, [_cells(row) for row in rows], title=f"{rows[0].task}, {count(rows[0].context)} tokens")
 
 
 def _all(rows: Sequence[EvalRow]) -> Table:
