@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +48,8 @@ class Harness(Several):
         """Documents in the harness's order. Their context is the longest one's, whatever lengths are asked for."""
         for subset in self.asked:
             task = self._tasks[subset] = _multiple_choice(subset, tasks.load(subset, asking.data))
-            task.build_all_requests(limit=asking.limit, rank=0, world_size=1)
+            with redirect_stderr(io.StringIO()):  # a bar of its own
+                task.build_all_requests(limit=asking.limit, rank=0, world_size=1)
             documents: dict[int, list[Any]] = {}
             for instance in task.instances:
                 documents.setdefault(instance.doc_id, []).append(instance)

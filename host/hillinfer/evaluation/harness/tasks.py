@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import tempfile
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ def harness() -> Any:
         import lm_eval.tasks
     except ImportError as error:
         raise SettingError("lm-evaluation-harness is missing: pip install 'hillinfer[harness]'") from error
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)  # it warns of its own tasks' files
     return lm_eval
 
 
@@ -48,7 +52,7 @@ def load(name: str, data: Path | None) -> Any:
     entry = manager.task_index[name]
     own = {} if data is None else _from_folder(name, data, entry.cfg)
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):  # bars of the data sets library
             written = json.dumps({"include": str(entry.yaml_path), "task": name} | own)  # JSON is YAML
             Path(folder, f"{name}.yaml").write_text(written, "utf-8")
             manager = library.tasks.TaskManager(include_defaults=False, include_path=folder)
