@@ -88,22 +88,40 @@ def quantise(
     sum: bool,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]: ...
 
-class Step:
+class Tiers:
     def __init__(
         self,
-        query: npt.NDArray[np.float32],
-        scaling: float,
-        asked: Query,
+        size: tuple[int, int, int],
+        element: str,
         keys: list[RunArguments],
-        length: int,
-        count: int,
         slot_of: npt.NDArray[np.int32],
         pool: npt.NDArray[np.uint8],
         newest: npt.NDArray[np.uint8],
-        own: npt.NDArray[np.uint8],
-        element: str,
-        threads: ThreadPool | None = None,
+        tiles: npt.NDArray[np.uint8],
+        exponents: npt.NDArray[np.int8],
     ) -> None: ...
+    def ask(
+        self,
+        query: int,
+        scaling: float,
+        normaliser: npt.NDArray[np.float32] | None,
+        lowest: npt.NDArray[np.int8],
+        sum: bool,
+    ) -> Query: ...
+    def step(
+        self,
+        query: int,
+        key: int,
+        value: int,
+        scaling: float,
+        asked: Query,
+        newest: int,
+        count: int,
+        threads: ThreadPool | None = None,
+    ) -> Step: ...
+    def cast(self, newest: int, limit: int) -> bool: ...
+
+class Step:
     @property
     def positions(self) -> npt.NDArray[np.int64]: ...
     @property
@@ -121,6 +139,7 @@ class Step:
     @property
     def seconds(self) -> tuple[float, float, float]: ...
     def attend(self) -> None: ...
+    def count(self, counts: npt.NDArray[np.uint16], ageing: int, hit: int) -> None: ...
     def finish(
         self, cold_rows: npt.NDArray[np.uint8] | None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...

@@ -1,17 +1,16 @@
 // hillinfer._native: what of a decode step has to be fast. Arrays in, arrays out; no torch, no policy.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <array>
-
+#include "arrays.h"
 #include "attention.h"
 #include "bind_pool.h"
 #include "bind_rows.h"
+#include "bind_step.h"
 #include "crc32c.h"
 #include "huge_pages.h"
 #include "keys.h"
@@ -20,31 +19,11 @@
 #include "scan.h"
 #include "select.h"
 #include "slices.h"
-#include "step.h"
 #include "variant.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace hillinfer;
-
-template <typename T, int N>
-using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-template <typename T, int N>
-using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-template <typename T, int N>
-using New = nb::ndarray<nb::numpy, T, nb::ndim<N>>;
-
-template <typename T, size_t N>
-static New<T, int(N)> give(std::vector<T> data, std::array<size_t, N> shape) {
-    auto* owned = new std::vector<T>(std::move(data));
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return New<T, int(N)>(owned->data(), N, shape.data(), owner);
-}
-
-// Disagreeing shapes are a mistake of the caller's code, not of a user's input.
-static void check(bool holds, const char* what) {
-    if (!holds) throw nb::value_error(what);
-}
 
 static KeyFormat format_named(const std::string& name) {
     if (name == "int8") return KeyFormat::int8;
@@ -83,12 +62,6 @@ static nb::tuple quantise_query(In<float, 3> query, double scaling, std::optiona
                           give<int32_t, 2>(std::move(to.m), {heads, group}),
                           give<int32_t, 2>(std::move(to.r), {heads, group}),
                           give<int32_t, 2>(std::move(to.o), {heads, group}));
-}
-
-static void check_tiles(const Query& query, const In<uint8_t, 2>& tiles, const In<int8_t, 2>& exponents, size_t count) {
-    check(tiles.shape(0) >= count, "too few tiles");
-    check(tiles.shape(1) == query.tile_bytes(), "tiles are [n, tile_bytes] of the query's heads, dim and key_format");
-    check(exponents.shape(0) >= count && int(exponents.shape(1)) == query.heads, "exponents are [n, heads]");
 }
 
 static void score(const Query& query, In<uint8_t, 2> tiles, In<int8_t, 2> exponents, Out<int16_t, 1> scores,
@@ -152,25 +125,12 @@ static New<uint32_t, 1> checksums(In<uint8_t, 2> rows) {
     return give<uint32_t, 1>(std::move(sums), {count});
 }
 
-static RowShape make_shape(const In<float, 3>& query, const std::string& element, size_t row_bytes) {
-    RowShape shape{int(query.shape(0)), int(query.shape(1)), int(query.shape(2)), Element::float32, row_bytes};
-    if (element == "bfloat16") shape.element = Element::bfloat16;
-    else if (element == "float16") shape.element = Element::float16;
-    else check(element == "float32", "element is float32, bfloat16 or float16");
-    const size_t size = shape.element == Element::float32 ? 4 : 2;
-    check(row_bytes >= 2 * size * shape.heads * shape.head_dim, "row_bytes is less than a key and a value");
-    return shape;
-}
-
-static std::vector<float> scaled(const In<float, 3>& query, float scaling) {
-    std::vector<float> product(query.data(), query.data() + query.size());
-    for (float& each : product) each *= scaling;
-    return product;
-}
-
 static Attention make_attention(In<float, 3> query, float scaling, const std::string& element, size_t row_bytes,
                                 size_t count) {
-    return Attention(make_shape(query, element, row_bytes), scaled(query, scaling), count);
+    const int heads = int(query.shape(0)), group = int(query.shape(1)), dim = int(query.shape(2));
+    std::vector<float> scaled(query.data(), query.data() + query.size());
+    for (float& each : scaled) each *= scaling;
+    return Attention(make_shape(heads, group, dim, element, row_bytes), std::move(scaled), count);
 }
 
 static void attend(Attention& attention, In<uint8_t, 2> rows, In<int64_t, 1> index, In<int64_t, 1> ranks, int head) {
@@ -195,57 +155,6 @@ static nb::tuple finish_attention(const Attention& attention) {
     check(attention.finish(out.data(), lse.data()), "a head has no row to attend to");
     return nb::make_tuple(give<float, 3>(std::move(out), {heads, group, dim}),
                           give<float, 2>(std::move(lse), {heads, group}));
-}
-
-using RunArguments = std::tuple<int64_t, int64_t, In<uint8_t, 2>, In<int8_t, 2>>;
-
-// Arrays are those of a stream: kept alive by the caller until `finish`.
-static Step* make_step(In<float, 3> query, float scaling, const Query& asked, std::vector<RunArguments> arguments,
-                       size_t length, size_t count, In<int32_t, 1> slot_of, In<uint8_t, 2> pool,
-                       In<uint8_t, 2> newest, In<uint8_t, 2> own, const std::string& element, ThreadPool* threads) {
-    const RowShape shape = make_shape(query, element, own.shape(1));
-    const size_t stored = slot_of.shape(0);
-    check(own.shape(0) == 1, "own is one row");
-    check(pool.shape(1) == shape.row_bytes && newest.shape(1) == shape.row_bytes, "rows are [n, row_bytes]");
-    check(stored + newest.shape(0) >= length && stored <= length, "a slot for every token that is not among the newest");
-    check(count <= length, "count exceeds the tokens");
-    int64_t next = 0;
-    std::vector<Run> keys;
-    for (auto& [first, tokens, tiles, exponents] : arguments) {
-        check_tiles(asked, tiles, exponents, tokens / kTile);
-        check(first == next && tokens % kTile == 0, "runs of whole tiles follow each other");
-        next += tokens;
-        keys.push_back({first, tokens, tiles.data(), exponents.data()});
-    }
-    check(size_t(next) == (length + kTile - 1) / kTile * kTile, "the runs make up the stream");
-    int32_t last = -1;
-    for (size_t i = 0; i < stored; i++) last = std::max(last, slot_of.data()[i]);
-    check(last < int64_t(pool.shape(0)), "no such slot");
-    const Places places{int64_t(length), int64_t(stored), slot_of.data(), reinterpret_cast<const char*>(pool.data()),
-                        reinterpret_cast<const char*>(newest.data())};
-    std::vector<float> product = scaled(query, scaling);
-    nb::gil_scoped_release released;
-    return new Step(shape, std::move(product), asked, keys, places, count, reinterpret_cast<const char*>(own.data()),
-                    threads);
-}
-
-static nb::tuple finish_step(Step& step, std::optional<In<uint8_t, 2>> cold_rows) {
-    const RowShape& shape = step.shape();
-    const size_t heads = shape.heads, group = shape.group, dim = shape.head_dim;
-    check((cold_rows ? cold_rows->shape(0) : 0) == step.cold.size(), "a row for every cold token");
-    check(!cold_rows || cold_rows->shape(1) == shape.row_bytes, "rows are [n, row_bytes]");
-    std::vector<float> out(heads * group * dim), lse(heads * group);
-    {
-        nb::gil_scoped_release released;
-        step.finish(cold_rows ? reinterpret_cast<const char*>(cold_rows->data()) : nullptr, out.data(), lse.data());
-    }
-    return nb::make_tuple(give<float, 3>(std::move(out), {heads, group, dim}),
-                          give<float, 2>(std::move(lse), {heads, group}));
-}
-
-template <std::vector<int64_t> Step::*member>
-static New<int64_t, 1> positions_of(const Step& step) {
-    return give<int64_t, 1>(step.*member, {(step.*member).size()});
 }
 
 static std::shared_ptr<Launch> make_launch(const Query& query, std::vector<RunArguments> arguments, uint32_t tag,
@@ -380,22 +289,7 @@ NB_MODULE(_native, m) {
 
     m.def("quantise", &quantise_query, "query"_a, "scaling"_a, "normaliser"_a.none(), "lowest"_a, "sum"_a,
           "q8 int8 [H, G, d] and m, r, o int32 [H, G] of a query float32 [H, G, d]; see hillinfer.kv.query.");
-    nb::class_<Step>(m, "Step", "A decode step of one stream: score, select, attend to what is in memory.")
-        .def(nb::new_(&make_step), "query"_a, "scaling"_a, "asked"_a, "keys"_a, "length"_a, "count"_a,
-             "slot_of"_a, "pool"_a, "newest"_a, "own"_a, "element"_a, "threads"_a = nb::none(),
-             "Keys are runs as for a Launch, one after the other. All memory must stay as it is until ``finish``. The "
-             "hot rows are attended to at once, unless some are cold: then in ``attend``.")
-        .def("attend", &Step::attend, nb::call_guard<nb::gil_scoped_release>(), "Attend to the rows in memory.")
-        .def_prop_ro("positions", &positions_of<&Step::positions>, nb::rv_policy::move)
-        .def_prop_ro("hot", &positions_of<&Step::hot>, nb::rv_policy::move)
-        .def_prop_ro("hot_ranks", &positions_of<&Step::hot_ranks>, nb::rv_policy::move)
-        .def_prop_ro("cold", &positions_of<&Step::cold>, nb::rv_policy::move)
-        .def_prop_ro("cold_ranks", &positions_of<&Step::cold_ranks>, nb::rv_policy::move)
-        .def_prop_ro("hot_rows", [](const Step& self) { return self.hot.size(); })
-        .def_prop_ro("cold_rows", [](const Step& self) { return self.cold.size(); })
-        .def_prop_ro("seconds", [](const Step& s) { return nb::make_tuple(s.scored, s.selected, s.attended); },
-                     "When scores, selection and attention were there (time.perf_counter).")
-        .def("finish", &finish_step, "cold_rows"_a.none(), "Output float32 [H, G, d], log-sum-exp float32 [H, G].");
+    bind_step(m);
 
     nb::class_<Launch>(m, "Launch", "One scan, by the scanning thread and by who waits for it.")
         .def(nb::new_(&make_launch), "query"_a, "runs"_a, "tag"_a, "min_score"_a,

@@ -5,6 +5,7 @@
 
 namespace hillinfer {
 
+static constexpr float kWhole = 3 << 22;  // floats from here on are integers
 static constexpr int32_t kMostOffset = (1 << 23) - 1;
 
 // The smallest right shift, the same for all heads, after which no score can leave int16.
@@ -31,10 +32,9 @@ Quantised quantise(const float* query, size_t heads, size_t group, size_t head_d
         float largest = 0;
         for (size_t d = 0; d < head_dim; d++) largest = std::max(largest, std::fabs(from[d]));
         const float step = std::max(largest, 1e-30f) / 127.0f;
-        for (size_t d = 0; d < head_dim; d++) {
-            const int q = int(std::nearbyint(from[d] / step));
-            to.q8[i * head_dim + d] = int8_t(scaling < 0 ? -q : q);
-        }
+        const float sign = scaling < 0 ? -1.0f : 1.0f;
+        for (size_t d = 0; d < head_dim; d++)  // adding kWhole rounds to the nearest integer, half to even
+            to.q8[i * head_dim + d] = int8_t(sign * (from[d] / step + kWhole - kWhole));
         int exponent;
         const double fraction = std::frexp(double(step) * std::fabs(scaling) * kUnitsPerNat, &exponent);
         const int r = 16 - exponent;  // a logit off the scale saturates, or is 0

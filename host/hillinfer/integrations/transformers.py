@@ -375,7 +375,8 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
         run = engine.exact if exact else engine.decode
         with torch.inference_mode(False), torch.no_grad():
             if batch == 1 and valid is None:
-                return run(self._layer, 0, query[0], keys[0], values[0], scaling)[None]
+                own = query.squeeze(0), keys.squeeze(0), values.squeeze(0)  # a third of the time that an index takes
+                return run(self._layer, 0, *own, scaling).unsqueeze(0)
             if not exact:
                 engine.announce(self._layer, query, keys, values)
             out = torch.zeros_like(query)  # what padding attends to does not matter, but must be a number

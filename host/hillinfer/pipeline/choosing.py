@@ -42,10 +42,12 @@ class Chooser(ABC):
     def choose(self, stream: TokenStream, query: torch.Tensor, scaling: float) -> list[Positions] | None:
         """Ascending positions for a query [H, G, d]: one set for all heads, or one per KV head; None: everything."""
 
-    def at_once(self, stream: TokenStream, query: torch.Tensor, own: torch.Tensor, scaling: float) -> Chosen | None:
-        """``choose`` for a query [H, G, d], and the attention to what is in memory, in one go; None: not here.
+    def at_once(
+        self, stream: TokenStream, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scaling: float
+    ) -> Chosen | None:
+        """``choose`` for a query [H, G, 1, d], and the attention to what is in memory, in one go; None: not here.
 
-        own   the row [1, row_stride] of the step's own token
+        keys, values   [H, 1, d] of the step's own token
         """
         return None
 

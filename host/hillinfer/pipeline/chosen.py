@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +42,10 @@ class Chosen(ABC):
     spent            what the attention took, afterwards, where it is measured
     length           tokens of the stream when they were chosen
     hot_rows, cold_rows   how many of them are in the hot pool, and in the cold pool only
+    has_row          the row of the step's own token is where it belongs already
     """
 
+    has_row: ClassVar[bool] = False
     length: int
     hot_rows: int
     cold_rows: int
@@ -63,17 +65,23 @@ class Chosen(ABC):
         self,
         stream: TokenStream,
         query: torch.Tensor,
-        own: torch.Tensor,
+        own: torch.Tensor | None,
         scaling: float,
         trace: Trace,
         meanwhile: Callable[[], None],
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Attention of a query [H, G, 1, d] to what each head selected and to its own row [1, row_stride].
 
+        own         the row; None: ``has_row``
         meanwhile   called when only cold rows are waited for
 
         Returns the output [H, G, 1, d] and the log-sum-exp float32 [H, G], on the query's device.
         """
+
+    def store(self, stream: TokenStream, own: torch.Tensor | None, in_dram: torch.Tensor | None) -> None:
+        """Add the step's own token to the stream; ``in_dram``: its row in DRAM, where it was brought there."""
+        assert own is not None, "a row that has no place yet"
+        stream.append(own, in_dram)
 
     @abstractmethod
     def settle(self, stream: TokenStream) -> None:
@@ -115,11 +123,12 @@ class ChosenSets(Chosen):
         self,
         stream: TokenStream,
         query: torch.Tensor,
-        own: torch.Tensor,
+        own: torch.Tensor | None,
         scaling: float,
         trace: Trace,
         meanwhile: Callable[[], None],
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        assert own is not None, "a row that has no place yet"
         located, count = self.located, len(self.rows)
         stored = len(located.hot) + len(located.cold)
         newest_ranks, cold = np.arange(stored, count), np.arange(len(located.cold))

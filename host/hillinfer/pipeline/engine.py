@@ -225,14 +225,16 @@ class TieredEngine(Engine):
         arrived, work.arrived = work.arrived, None
         if arrived is None and query.device.type != "cpu":  # not announced
             [arrived] = arrivals(self.geometry, query[None], keys[None], values[None])
-        own, chosen = self.geometry.pack_rows(keys, values) if arrived is None else arrived.own, None
+        chosen: Chosen | None = None
         selects = not self._chooser.exact(stream.length)
         if selects and ahead is not None and ahead.length == stream.length:
             chosen = ahead
         elif selects:
             self._recall(work, scaling)
-            asked = arrived.query if arrived is not None and self._chooser.asks_in_dram else grouped[:, :, 0]
-            chosen = self._chooser.at_once(stream, asked, own, scaling) or self._choose(work, asked, scaling)
+            chosen = None if arrived else self._chooser.at_once(stream, grouped, keys, values, scaling)
+            if chosen is None:
+                asked = arrived.query if arrived is not None and self._chooser.asks_in_dram else grouped[:, :, 0]
+                chosen = self._choose(work, asked, scaling)
         work.ahead = None
         if self.witness is not None:
             self.witness(layer, sequence, [np.arange(stream.length)] if chosen is None else chosen.by_head())
@@ -240,13 +242,16 @@ class TieredEngine(Engine):
             self.recorder.chose(stream, chosen)
         if chosen is None:
             return self._exact(stream.id, query, keys, values, scaling, decoding=True, count=selects)
+        own = None
+        if not chosen.has_row:
+            own = self.geometry.pack_rows(keys, values) if arrived is None else arrived.own
         out, lse = chosen.attend(stream, grouped, own, scaling, self.trace, self._behind.catch_up)
         cold = chosen.cold_rows
         if self.balance is not None:
             self.balance.spent(cold, chosen.spent)
         self.ledger.step(hot=chosen.hot_rows, cold=cold, cold_bytes=cold * self.geometry.row_bytes)
         with self.trace.span("store"):
-            stream.append(own, None if arrived is None else arrived.row)
+            chosen.store(stream, own, None if arrived is None else arrived.row)
         self._chooser.stepped(stream.id, grouped, keys, lse)
         self._account(work)
         self._behind.put(work, partial(_settle, self.trace, self.ledger, self.recorder, stream, chosen))

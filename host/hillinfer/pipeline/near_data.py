@@ -62,6 +62,7 @@ class NearData(Chooser):
         self._policy, self._evaluator, self._trace, self._meanwhile = policy, evaluator, trace, meanwhile
         self._normaliser: dict[Stream, PerHead] = {}
         self._lse: dict[Stream, Arriving] = {}  # of the last step, on its way from where it was attended
+        self._reduce = None if kind.fitted else policy.reduction
         self._window: defaultdict[Stream, list[_Asked]] = defaultdict(list)
 
     def exact(self, tokens: int) -> bool:
@@ -125,19 +126,23 @@ class NearData(Chooser):
         return self._select(stream, (query.float().cpu().numpy(), normaliser), scaling)
 
     def at_once(
-        self, stream: TokenStream, query: torch.Tensor, own: torch.Tensor, scaling: float
+        self, stream: TokenStream, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scaling: float
     ) -> ChosenAtOnce | None:
         normaliser, count = self._normaliser_of(stream.id), self._policy.best_of(stream.length)
-        if self._apart or normaliser is None or count is None or query.device.type != "cpu" or not stream.read_in_place:
+        if self._apart or normaliser is None or count is None or not stream.read_in_place:
             return None
         self._keep_fitted(stream)
-        keys = stream.keys_in_memory()
-        if keys is None:
+        tiers = stream.tiers()
+        if tiers is None:
             return None
-        query = query.float().contiguous()
+        query, keys, values = query.float().contiguous(), keys.contiguous(), values.contiguous()
         start = time.perf_counter()
-        queries = self._queries(stream, query.numpy(), normaliser, scaling)
-        chosen = ChosenAtOnce(stream, keys, queries[0], query, own, scaling, count, self._threads, self._trace)
+        if self._reduce is not None:
+            lowest, summed = stream.lowest_exponent, self._reduce == "sum"
+            asked = tiers.ask(query.data_ptr(), scaling, None if summed else normaliser, lowest, summed)
+        else:
+            asked = self._queries(stream, query[:, :, 0].numpy(), normaliser, scaling)[0].native
+        chosen = ChosenAtOnce(stream, tiers, asked, query, keys, values, scaling, count, self._threads, self._trace)
         self._evaluator.scored_at_once(stream, chosen.scored_at - start)
         return chosen
 

@@ -146,6 +146,13 @@ class SelectingPolicy(Policy):
         """
         return None
 
+    @property
+    def reduction(self) -> str | None:
+        """How ``queries`` reduces, "max" (of normalised scores) or "sum" (of raw ones), if it gives one query for all
+        heads by ``quantise_query`` and no more; None: it has to be asked.
+        """
+        return None
+
     @abstractmethod
     def observe(self, normaliser: PerHead | None, lse: PerHead) -> PerHead:
         """The normaliser after a step whose attention left the log-sum-exp ``lse`` (None before the first)."""

@@ -112,6 +112,12 @@ class HillInfer(SelectingPolicy):
         own = type(self).select is HillInfer.select  # a subclass that selects otherwise is asked
         return self.attended(cached) if own and self.scope == "token" and self.mass is None else None
 
+    @property
+    def reduction(self) -> str | None:
+        if type(self).queries is not HillInfer.queries or self.scope != "token":
+            return None
+        return "sum" if self.reduce == "sum" else "max"
+
     def _count(self, scores: Scores) -> int:
         budget = self.attended(len(scores))
         if self.mass is None:
@@ -121,5 +127,5 @@ class HillInfer(SelectingPolicy):
     def observe(self, normaliser: PerHead | None, lse: PerHead) -> PerHead:
         if normaliser is None:
             return lse
-        average: PerHead = np.float32(self.decay) * normaliser + np.float32(1 - self.decay) * lse
+        average: PerHead = self.decay * normaliser + (1 - self.decay) * lse
         return average

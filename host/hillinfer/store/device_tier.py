@@ -30,7 +30,8 @@ class DeviceTier:
     def __init__(self, geometry: Geometry, capacity_tiles: int, copy: ScoringCopy | None, device: torch.device) -> None:
         tokens = capacity_tiles * TILE
         self._geometry, self._copy = geometry, copy
-        self._in_dram = self._rows = reserve(tokens, geometry.row_stride, geometry.dtype)
+        # One more than it holds: the row of the step that finds it full (``in_place``).
+        self._in_dram = self._rows = reserve(tokens + 1, geometry.row_stride, geometry.dtype)
         if device.type != "cpu":
             self._rows = torch.zeros(tokens, geometry.row_stride, dtype=geometry.dtype, device=device)
         self._bytes = self._rows.view(torch.uint8).numpy() if device.type == "cpu" else None
@@ -68,10 +69,10 @@ class DeviceTier:
         return self._bytes is not None
 
     @property
-    def bytes(self) -> npt.NDArray[np.uint8]:
-        """The rows as uint8 [len, row_bytes], a view; only where they are ``on_cpu``."""
+    def in_place(self) -> tuple[npt.NDArray[np.uint8], Tiles, npt.NDArray[np.int8]]:
+        """Memory of all rows, one more than there may be, and of their scoring keys and exponents; if ``on_cpu``."""
         assert self._bytes is not None, "rows on another device are not read in place"
-        return self._bytes[: self._length]
+        return self._bytes, self._tiles, self._exponents
 
     @property
     def tiles(self) -> Tiles:
@@ -82,6 +83,11 @@ class DeviceTier:
     def exponents(self) -> npt.NDArray[np.int8]:
         """Exponents int8 [tiles, H], a view."""
         return self._exponents[: -(-self._length // TILE)]
+
+    @property
+    def beyond(self) -> torch.Tensor:
+        """The row [1, row_stride] that was written in place while this was full, a view."""
+        return self._rows[self.capacity : self.capacity + 1]
 
     @property
     def full(self) -> bool:
@@ -103,6 +109,12 @@ class DeviceTier:
         self._length = stop
         if self._copy is not None and (count > 1 or not self._cast_newest(self._copy)):
             self._cast(self._copy, start // TILE)
+
+    def took(self, *, cast: bool) -> None:
+        """The next token's row has been written in place; ``cast``: its scoring key, too."""
+        self._length += 1
+        if not cast and self._copy is not None and not self._cast_newest(self._copy):
+            self._cast(self._copy, (self._length - 1) // TILE)
 
     def recast(self, copy: ScoringCopy) -> None:
         """Make all scoring keys (again) by another copy."""

@@ -50,6 +50,10 @@ class Placement:
         """One step has passed in which ``selected`` was attended."""
         _native.count_step(self._counts.values, selected, _AGEING, HIT)
 
+    def count_step(self, step: _native.Step) -> None:
+        """``count`` what a native step attended."""
+        step.count(self._counts.values, _AGEING, HIT)
+
     def coldest(self, hot: Positions, count: int, pinned_from: int) -> Positions:
         """The ``count`` hot tokens to give up first: unpinned before pinned, then lowest count, then oldest."""
         if count <= 0:

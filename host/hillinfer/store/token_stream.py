@@ -11,10 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from hillinfer import _native
 from hillinfer.csd.contract import Device, KeyRun, ReadTicket, Run, Stream
 from hillinfer.errors import ColdPoolError
 from hillinfer.kv.copies import CopyKind, KeyMoments, ScoringCopy
+from hillinfer.kv.copies.int8 import Int8Copy
 from hillinfer.kv.geometry import TILE, Geometry
+from hillinfer.kv.keys import LIMITS
 from hillinfer.kv.row_attention import ELEMENTS
 from hillinfer.kv.scoring import Tiles, pack
 from hillinfer.store.capacity import Capacity, Room
@@ -145,16 +148,19 @@ class TokenStream:
         self.host_tiles = HostTiles(geometry, capacity.most_host_tiles(reserve_tokens, stream.layer))
         self.placement = Placement()
         self._lowest = np.full(geometry.kv_heads, 15, np.int8)
+        self._lowest_of = self._lowest, self._lowest, self._lowest  # what the last one was made of, and it
         self._context = 0  # tokens of the stream, with those just coming in
         self._counted = (0, 0, 0)
         self._staged: Staged | None = None
         self._coming: tuple[int, Fetch] | None = None  # a tile that the host takes over, its rows on their way
         self._may_read = True  # for that
         self.no_rows = torch.empty(0, geometry.row_stride, dtype=geometry.dtype)
-        self._keys: list[KeyRun] | None = None
-        self._keys_of = (-1, -1)  # tokens stored, and changes of the host's tiles, when ``_keys`` was made
+        self._casts = isinstance(self.copy, Int8Copy) and geometry.dtype == torch.float32  # which is done in place
+        self._token_bytes = geometry.row_bytes + geometry.score_key_bytes  # of the newest ones
+        self._tiers: _native.Tiers | None = None
+        self._tiers_of = (-1, -1)  # tokens stored, and changes of the host's tiles, when ``_tiers`` was made
         self.scored_by_device = (0, 0)
-        """Tokens, and runs of them, that are the storage device's to score; as of ``keys_in_memory``."""
+        """Tokens, and runs of them, that are the storage device's to score; as of ``tiers``."""
 
     @property
     def copy(self) -> ScoringCopy | None:
@@ -179,7 +185,12 @@ class TokenStream:
     @property
     def lowest_exponent(self) -> npt.NDArray[np.int8]:
         """The smallest exponent of any scoring key, int8 [H]."""
-        return np.minimum(self._lowest, self.device_tier.lowest)
+        stored, newest, lowest = self._lowest_of
+        if stored is not self._lowest or newest is not self.device_tier.lowest:  # new arrays when they have changed
+            stored, newest = self._lowest, self.device_tier.lowest
+            lowest = np.minimum(stored, newest)
+            self._lowest_of = stored, newest, lowest
+        return lowest
 
     # ---- tokens coming in
 
@@ -199,6 +210,20 @@ class TokenStream:
             self.device_tier.append(rows[i : i + 1], None if in_dram is None else in_dram[i : i + 1])
         self.placement.extend(self.length)
         self._account()
+
+    def took(self, tiers: _native.Tiers) -> None:
+        """Add the generated token whose row a step has written in place."""
+        tier = self.device_tier
+        if tier.full:
+            self.append(tier.beyond.clone())
+            return
+        self._staged = None
+        self._context = self.length + 1
+        tier.took(cast=self._casts and tiers.cast(len(tier), LIMITS["int8"]))
+        self.placement.extend(self._context)
+        device, hot, cold = self._counted
+        self._counted = device + self._token_bytes, hot, cold
+        self._ledger.change(device=self._token_bytes)
 
     def append_chunk(self, keys: torch.Tensor, values: torch.Tensor) -> None:
         """Add a part of a prompt, keys and values [H, n, d].
@@ -393,24 +418,31 @@ class TokenStream:
             start = end
         return runs
 
-    def keys_in_memory(self) -> list[KeyRun] | None:
-        """Where all scoring keys are, in order of position; None unless all are in this process's memory."""
-        state = self.stored, self.host_tiles.changes
-        if state != self._keys_of:
-            self._keys_of, runs = state, self.device_runs()
+    def tiers(self) -> _native.Tiers | None:
+        """Where all scoring keys and rows are; None unless all those keys are in this process's memory.
+
+        They stay there until a tile is stored, or the host takes or leaves one.
+        """
+        state = self.device_tier.first, self.host_tiles.changes
+        if state != self._tiers_of:
+            self._tiers_of, runs = state, self.device_runs()
             self.scored_by_device = sum(run.tokens for run in runs), len(runs)
             theirs = self._csd.in_memory(self.id, runs) if runs else []
             ours = [_run(*tiles) for tiles in self.host_tiles.runs()]
-            self._keys = None if theirs is None else sorted([*theirs, *ours], key=lambda run: run[0])
-        if self._keys is None or not len(self.device_tier):
-            return self._keys
-        return [*self._keys, _run(*self.newest_tiles)]
+            self._tiers = None if theirs is None else self._look(sorted([*theirs, *ours], key=lambda run: run[0]))
+        return self._tiers
+
+    def _look(self, keys: list[KeyRun]) -> _native.Tiers:
+        geometry, pool = self.geometry, self.hot_pool
+        size = geometry.kv_heads, geometry.group, geometry.head_dim
+        element = ELEMENTS[geometry.dtype]
+        return _native.Tiers(size, element, keys, pool.slot_of, pool.bytes, *self.device_tier.in_place)
 
     # ---- behind the step
 
-    def settle_hot(self, selected: Positions) -> None:
+    def settle_hot(self, step: _native.Step) -> None:
         """``settle`` where nothing was read and no guest can be among the selected: no token changes places."""
-        self.placement.count(selected)
+        self.placement.count_step(step)
         if self._capacity.split.host is not None:
             self._share_tiles()
             self._account()
