@@ -14,6 +14,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
 from lm_eval.api.registry import get_model
 from lm_eval.evaluator import evaluate
+from lm_eval.models.huggingface import HFLM
 
 from hillinfer.errors import SettingError
 from hillinfer.evaluation.harness import tasks
@@ -138,6 +139,20 @@ def test_the_harness_runs_every_kind_of_policy(model: Any, language_model: Any, 
     for policy in ("full", "hillinfer"):
         results = evaluate(language_model(policy), {"tasks": loaded, "groups": {}}, bootstrap_iters=0)
         assert {name: results["results"][name]["acc,none"] for name in REQUESTS} == expected
+
+
+def test_the_full_cache_is_the_harnesss_own_model(model: Any, language_model: Any) -> None:
+    model.set_attn_implementation("eager")
+    theirs, ours = HFLM(pretrained=model, tokenizer=TOKENIZER, device="cpu"), language_model("full")
+    said = [(TEXT, {"max_gen_toks": 5, "until": []}), ("A", {"max_gen_toks": 5, "until": ["e"]})]
+    for kind, arguments in {
+        "loglikelihood": [(TEXT, choice) for choice in CHOICES] + [("", " x"), ("A b ", "c")],
+        "loglikelihood_rolling": [(TEXT,), ("A",)],
+        "generate_until": said,
+    }.items():
+        expected = getattr(theirs, kind)(requests(kind, *arguments))
+        for mine, each in zip(getattr(ours, kind)(requests(kind, *arguments)), expected, strict=True):
+            assert mine == (each if isinstance(each, str) else pytest.approx(each, abs=2e-3))
 
 
 def test_it_is_registered_and_takes_the_command_lines_arguments(model: Any) -> None:
