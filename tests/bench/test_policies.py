@@ -4,14 +4,15 @@ import json
 
 import torch
 
-from hillinfer.bench import passkey, policies
-from tests.tiny import tiny, tiny_tokenizer
+from hillinfer.bench import policies
+from hillinfer.evaluation.task import Item
+from tests.tiny import tiny
 
 
 def test_rows(tmp_path):
     model, seen = tiny("llama"), []
     text = torch.arange(5, 700)[None] % 290 + 5
-    hidden = passkey.passkey(tiny_tokenizer(), text[0], 300, 0.5, seed=1)
+    hidden = Item("", 300, text[0, :295], text[0, 295:300], labels={"depth": 0.5})
     task = policies.Task(300, [text[:, :300]], 8, [hidden])
     chosen = {name: {} for name in ("hillinfer", "streaming-llm", "quest")}
     rows = policies.Comparison(model, chosen, [0.5, 1.0], tmp_path, seen.append).run(task)
@@ -38,14 +39,3 @@ def test_a_policy_that_cannot_have_a_budget_says_why(tmp_path):
     _, row = run(policies.Task(300, [text], 2, []))
     assert row.kl is None
     assert "streaming-llm needs at least" in row.note
-
-
-def test_a_passkey_holds_its_number_at_its_depth():
-    tokenizer, document = tiny_tokenizer(), torch.full((1000,), 9)
-    made = passkey.passkey(tokenizer, document, 400, 0.25, seed=3)
-    assert made.tokens.shape == (1, 400)
-    key = tokenizer.decode(made.tokens[0, -made.answer :]).strip()
-    text = tokenizer.decode(made.tokens[0])
-    assert len(key) == 5
-    assert text.count(key) == 3
-    assert 0.15 < text.index(key) / len(text) < 0.5

@@ -17,17 +17,13 @@ import torch
 from transformers import PreTrainedModel
 
 from hillinfer.bench.divergence import divergence, share_right
-from hillinfer.bench.passkey import Passkey
-from hillinfer.config import Budget, StoreSettings
-from hillinfer.errors import HillInferError
+from hillinfer.evaluation.contender import FULL, Contender
+from hillinfer.evaluation.task import Item
 from hillinfer.generation import cache_keyword, stock_tiers
 from hillinfer.integrations.prompt_record import PromptRecord
 from hillinfer.integrations.transformers import HillInferCache
-from hillinfer.policies import Policy, create, find, names
+from hillinfer.policies import find, names
 from hillinfer.report import Tiers
-
-FULL = "full"
-_HOT = 1.5  # times the budget: DRAM for the pool of what keeps everything, so that it holds more than one step's set
 
 
 @dataclass
@@ -74,7 +70,7 @@ class Task:
     context: int
     texts: Sequence[torch.Tensor]
     steps: int
-    passkeys: Sequence[Passkey]
+    passkeys: Sequence[Item]
 
 
 @dataclass(frozen=True)
@@ -118,8 +114,12 @@ class Comparison:
                 mine.extend(each)
         found: list[list[float]] = [[] for _ in rows]
         for passkey in task.passkeys:
-            what = f"passkey at depth {passkey.depth:g}"
-            for digits, each in zip(found, self._decode_all(rows, passkey.tokens, passkey.answer, what), strict=True):
+            tokens, what = (
+                torch.cat([passkey.prompt, passkey.answer])[None],
+                f"passkey at depth {passkey.labels['depth']}",
+            )
+            decoded = self._decode_all(rows, tokens, len(passkey.answer), what)
+            for digits, each in zip(found, decoded, strict=True):
                 digits.extend(share_right(run.logprobs, answer) for run, _, answer in each)
         for row, runs, digits in zip(rows, texts, found, strict=True):
             if runs:
@@ -130,19 +130,12 @@ class Comparison:
 
     def _row(self, name: str, context: int, budget: float) -> Row:
         row = Row(name, context, budget)
-        try:
-            row.drops = self._policy(row).drops
-            with HillInferCache(self._model, self._policy(row), store=self._store(row)) as cache:
-                cache.expect(context)
-        except HillInferError as error:
-            row.note = str(error)
+        row.drops = find(name).drops
+        row.note = self._contender(row).undefined(self._model, context, self._cold_dir)
         return row
 
-    def _policy(self, row: Row) -> Policy:
-        return create(row.policy, budget=row.budget, **self._chosen[row.policy])
-
-    def _store(self, row: Row) -> StoreSettings:
-        return StoreSettings(hot_bytes=Budget(share=_HOT * row.budget), cold_dir=self._cold_dir)
+    def _contender(self, row: Row) -> Contender:
+        return Contender(row.policy, row.budget, self._chosen[row.policy])
 
     def _decode_all(
         self, rows: list[Row], tokens: torch.Tensor, steps: int, what: str
@@ -160,8 +153,7 @@ class Comparison:
                 if row.note:
                     continue
                 self._on_progress(f"{tokens.shape[1]} tokens, {what}: {row.policy} at {row.budget:.0%}")
-                with HillInferCache(self._model, self._policy(row), store=self._store(row)) as cache:
-                    cache.expect(tokens.shape[1])
+                with self._contender(row).open(self._model, tokens.shape[1], self._cold_dir) as cache:
                     record.replay(cache)
                     runs[-1].append((self._decode(cache, tokens, steps), reference, tokens[0, answer:]))
         finally:

@@ -55,9 +55,13 @@ def policies_command(
         raise SettingError("bench needs steps and passages of at least 1, and more tokens than steps")
     if not all(0 < share <= 1 for share in shares) or not all(0 <= place <= 1 for place in places):
         raise SettingError("budgets are shares above 0% up to 100%, and depths lie between 0 and 1")
-    from hillinfer.bench import passkey
+    import random
+
     from hillinfer.bench import policies as bench
     from hillinfer.bench.texts import passages as windows
+    from hillinfer.evaluation.local.hiding import Haystack
+    from hillinfer.evaluation.local.single import Passkey
+    from hillinfer.evaluation.task import Asking
     from hillinfer.figures import policies as quality_against_memory
     from hillinfer.figures.canvas import check_matplotlib
     from hillinfer.figures.reports import Policies
@@ -76,7 +80,9 @@ def policies_command(
         comparison = bench.Comparison(loaded.model, chosen, shares, cold_dir, say)
         for length in map(int, lengths):
             texts = windows(ids, length, passages)
-            hidden = [passkey.passkey(loaded.tokenizer, ids, length, place, seed) for seed, place in enumerate(places)]
+            haystack = Haystack(Asking(loaded.tokenizer, [length], text=text))
+            made = [Passkey().hidden(random.Random(seed), place) for seed, place in enumerate(places)]
+            hidden = [haystack.item(str(seed), length, (0, 0), each) for seed, each in enumerate(made)]
             rows.extend(comparison.run(bench.Task(length, texts, steps, hidden)))
     result = bench.as_dict(rows, {"model": loaded.name, "steps": steps, "passages": passages, "depths": places})
     write_result(output, result)
