@@ -1,28 +1,102 @@
-"""What the papers state beside what the timing model gives, a table per figure of theirs."""
+"""What the papers state beside what the timing model gives: a table per figure of theirs, and our curves."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from hillinfer.figures.canvas import legend_above, panels, plain_numbers, style
 from hillinfer.figures.numbers import NONE, short
-from hillinfer.figures.picture import Table
-from hillinfer.figures.reports import Paper, Stated
+from hillinfer.figures.palette import look
+from hillinfer.figures.picture import Picture, Table
+from hillinfer.figures.reports import Paper, PaperFigure, Stated, Statement
+
+_WIDE = 30.0
+"""Largest over smallest value from which an axis is logarithmic."""
+
+
+def pictures(report: Paper) -> list[Picture]:
+    """One per figure that has curves."""
+    drawn = []
+    for each in report.figures:
+        if any(value is not None for curve in each.series for value in curve.y):
+            drawn.append(_picture(each, [row for row in report.rows if row.figure == each.figure]))
+    return drawn
 
 
 def tables(report: Paper) -> list[Table]:
-    """Statement, ours, the difference, and why."""
+    """Statement, ours, the difference, and why, of every figure."""
+    titles = {each.figure: each.title for each in report.figures}
     return [
-        Table(
-            ("what", "paper", "ours", "difference", "why"),
-            [_cells(row) for row in report.rows if row.figure == figure],
-            title=figure,
-        )
+        _table([row for row in report.rows if row.figure == figure], titles.get(figure, figure))
         for figure in dict.fromkeys(row.figure for row in report.rows)
     ]
 
 
+def _picture(each: PaperFigure, rows: Sequence[Stated]) -> Picture:
+    points = [(x, y) for curve in each.series for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
+    with style():
+        figure, [axes] = panels(height=3.9)
+        for number, curve in enumerate(each.series):
+            known = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
+            axes.plot([x for x, _ in known], [y for _, y in known], label=curve.label, **look(number))
+        if _wide([x for x, _ in points]):
+            axes.set_xscale("log")
+            plain_numbers(axes.xaxis)
+        if _wide([y for _, y in points]):
+            axes.set_yscale("log")
+            plain_numbers(axes.yaxis)
+        else:
+            axes.set_ylim(bottom=min(0.0, *(y for _, y in points)))
+        axes.set_xlabel(each.x, loc="right")
+        axes.set_ylabel(each.y)
+        legend_above(figure, axes, columns=3)
+    compared = [row for row in rows if row.reproduced is not None]
+    within = sum(row.reproduced is True for row in compared)
+    says = (
+        f"{within} of {len(compared)} values of this figure that a paper states are met." if compared else "Ours alone."
+    )
+    return Picture(f"paper-{each.figure}", each.title, " ".join([says, *each.notes]), figure, _curves(each))
+
+
+def _curves(each: PaperFigure) -> Table:
+    places = sorted({x for curve in each.series for x in curve.x})
+    rows = []
+    for curve in each.series:
+        known = dict(zip(curve.x, curve.y, strict=True))
+        rows.append((curve.label, *(_number(known.get(x)) for x in places)))
+    return Table((f"{each.y}, by {each.x}", *(f"{x:g}" for x in places)), rows)
+
+
+def _table(rows: Sequence[Stated], title: str) -> Table:
+    return Table(("what", "paper", "ours", "difference", "why"), [_cells(row) for row in rows], title=title)
+
+
 def _cells(row: Stated) -> tuple[str, ...]:
-    difference = f"{row.difference:+.0%}" if isinstance(row.difference, float) else _text(row.difference)
-    return row.what, _text(row.paper), _text(row.ours), difference, row.why
+    difference = NONE if row.difference is None else "within" if row.difference == 0 else f"{row.difference:+.0%}"
+    return (
+        row.what,
+        NONE if row.paper is None else stated(row.paper),
+        f"{short(row.ours)} {row.unit}",
+        difference,
+        row.why,
+    )
 
 
-def _text(value: str | float | None) -> str:
-    return NONE if value is None else value if isinstance(value, str) else short(value)
+def stated(said: Statement) -> str:
+    """In short, as ``4.21–8.56 ×`` or ``≤ 25 s``; in the paper's words where it gives no number."""
+    if said.low is None and said.high is None:
+        return said.says
+    if said.low is None or said.high is None:
+        sign, bound = ("≤", said.high) if said.low is None else ("≥", said.low)
+        return f"{sign} {bound:g} {said.unit}"
+    between = f"{said.low:g}" if said.low == said.high else f"{said.low:g}–{said.high:g}"
+    return f"{between} {said.unit}"
+
+
+def _number(value: float | None) -> str:
+    return NONE if value is None else short(value)
+
+
+def _wide(values: Sequence[float]) -> bool:
+    """Whether they are spread over more than a linear axis shows."""
+    return bool(values) and min(values) > 0 and max(values) / min(values) >= _WIDE

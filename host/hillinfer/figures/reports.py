@@ -270,6 +270,11 @@ class EvalRow(_Read):
     hot_bytes: float | None = None
     by_label: dict[str, dict[str, float]] = {}
 
+    @property
+    def fast_bytes(self) -> float | None:
+        """On the compute device and in DRAM together."""
+        return None if self.device_bytes is None or self.hot_bytes is None else self.device_bytes + self.hot_bytes
+
 
 class Evaluation(Report):
     """eval-small.json and other results of hillinfer eval."""
@@ -297,19 +302,64 @@ class Simulated(Report):
     rows: list[Validated]
 
 
+class Statement(_Read):
+    says: str
+    low: float | None
+    high: float | None
+    unit: str
+
+
 class Stated(_Read):
     figure: str
     what: str
-    paper: str | float | None
-    ours: str | float | None
-    difference: str | float | None = None
-    why: str = ""
+    paper: Statement | None
+    ours: float
+    unit: str
+    difference: float | None
+    reproduced: bool | None
+    why: str
+
+
+class Curve(_Read):
+    label: str
+    x: list[float]
+    y: list[float | None]
+
+
+class PaperFigure(_Read):
+    figure: str
+    title: str
+    x: str
+    y: str
+    series: list[Curve]
+    notes: list[str] = []
 
 
 class Paper(Report):
     """simulate-paper.json."""
 
+    kind: Literal["hillinfer-simulate-paper"]
+    version: Literal[1]
     rows: list[Stated]
+    figures: list[PaperFigure]
+
+
+class FitRow(_Read):
+    method: str
+    context: int
+    batch: int
+    ms_per_step: float | None
+    where: str = ""
+    why_not: str = ""
+
+
+class Fits(Report):
+    """simulate-fit.json."""
+
+    kind: Literal["hillinfer-simulate-fit"]
+    version: Literal[1]
+    hardware: str
+    rows: list[FitRow]
 
 
 class MemoryRow(_Read):

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from hillinfer.figures import (
     ablation,
+    answers,
     balance,
     big,
     copies,
     decode,
     differences,
+    fits,
     growth,
     io,
     kernel,
@@ -150,7 +152,7 @@ CHAPTERS: Sequence[Chapter] = (
         "Scores beside the full cache on the same items, with bootstrap intervals of the paired difference. Tasks on "
         "which the full cache itself scores under one half are shown but don't count.",
         report("eval-small.json", "make eval-small", reports.Evaluation),
-        differences.pictures,
+        lambda found: [*differences.pictures(found), *(each for each in [answers.picture(found)] if each is not None)],
         differences.tables,
     ),
     Chapter(
@@ -229,6 +231,15 @@ CHAPTERS: Sequence[Chapter] = (
         "The papers, side by side",
         "What the papers state, what the timing model gives for the same box, and where they differ, why.",
         report("simulate-paper.json", "hillinfer simulate paper", reports.Paper),
-        tables=paper.tables,
+        paper.pictures,
+        paper.tables,
+    ),
+    Chapter(
+        MODEL,
+        "fits",
+        "Before buying",
+        "Which context fits a box, where its KV cache would lie, and how long a step would take.",
+        report("simulate-fit.json", "hillinfer simulate fit", reports.Fits),
+        lambda found: [fits.picture(found)],
     ),
 )
