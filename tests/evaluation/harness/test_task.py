@@ -1,5 +1,6 @@
 """The four tasks on files in their official formats."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hillinfer.errors import DocumentError, SettingError
 from hillinfer.evaluation import registry
 from hillinfer.evaluation.harness import tasks
 from hillinfer.evaluation.task import Asking
-from tests.evaluation.harness.made_up import REQUESTS
+from tests.evaluation.harness.made_up import RECORDS, REQUESTS
 from tests.tiny import tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -58,6 +59,18 @@ def test_a_record_without_a_field(tmp_path: Path) -> None:
     (tmp_path / "rte").mkdir()
     (tmp_path / "rte" / "validation.jsonl").write_text('{"sentence1": "Ames stood.", "label": 0}\n')
     with pytest.raises(DocumentError, match=r"rte.*sentence2"):
+        list(registry.find("harness/rte")().items(Asking(TOKENIZER, (2048,), data=tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"sentence2": None}, "rte, document 1 lacks sentence2"), ({"label": -1}, "rte, document 1 has the label -1")],
+)
+def test_a_broken_record_among_others(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    (tmp_path / "rte").mkdir()
+    lines = [json.dumps(record) for record in (RECORDS["rte"], RECORDS["rte"] | changes)]
+    (tmp_path / "rte" / "validation.jsonl").write_text("\n".join(lines))
+    with pytest.raises(DocumentError, match=message):
         list(registry.find("harness/rte")().items(Asking(TOKENIZER, (2048,), data=tmp_path)))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from hillinfer.errors import SettingError
+from hillinfer.errors import DocumentError, SettingError
 from hillinfer.evaluation.harness import tasks
 from hillinfer.evaluation.harness.encoding import encode_pair
 from hillinfer.evaluation.several import Several
@@ -64,8 +64,7 @@ class Harness(Several):
         if len(contexts) != 1:
             raise SettingError(f"harness/{subset} has a context for every choice: {_ELSEWHERE}")
         document = instances[0].doc
-        gold = task.doc_to_target(document)
-        gold = task.doc_to_choice(document).index(gold) if isinstance(gold, str) else int(gold)
+        gold = _gold(f"{subset}, document {instances[0].doc_id}", task, document)
         return DocumentItem(
             identity=f"{subset}/{instances[0].doc_id}",
             context=0,
@@ -95,6 +94,18 @@ def _multiple_choice(name: str, task: Any) -> Any:
     if task.OUTPUT_TYPE != "multiple_choice" or "acc" not in metrics or "acc_mutual_info" in metrics:
         raise SettingError(f"harness/{name} is not a task of choices judged by accuracy: {_ELSEWHERE}")
     return task
+
+
+def _gold(where: str, task: Any, document: Mapping[str, Any]) -> int:
+    """The number of the right choice. A field that only some records of a file have is null in the others."""
+    missing = [name for name, value in document.items() if value is None]
+    if missing and task.config.task in tasks.FOLDERS:
+        raise DocumentError(f"{where} lacks {', '.join(missing)}: download the file again")
+    gold, choices = task.doc_to_target(document), task.doc_to_choice(document)
+    number = choices.index(gold) if gold in choices else int(gold)
+    if not 0 <= number < len(choices):
+        raise DocumentError(f"{where} has the label {number}, as files without answers have: take one with answers")
+    return number
 
 
 def _of_context(item: DocumentItem, context: int) -> DocumentItem:
