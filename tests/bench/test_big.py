@@ -14,7 +14,7 @@ from hillinfer.bench.big.decoding import KvDecoding, Reading
 from hillinfer.bench.big.equal_mass import match
 from hillinfer.bench.big.h2o_offload import H2OOffload
 from hillinfer.bench.big.line import BigRow, Effort, Line, LineBench
-from hillinfer.bench.big.run import as_dict, ratios, run, summary
+from hillinfer.bench.big.run import as_dict, bounds, ratios, run, summary
 from hillinfer.bench.big.workload import Workload
 from hillinfer.csd.contract import Stream
 from hillinfer.policies.full import Full
@@ -164,3 +164,8 @@ def test_the_summary_compares_lines_at_32k() -> None:
     assert figures.values["moved_fraction"] == 0.01
     assert figures.values["big_32k_gqa_over_full_offload"] is None
     assert figures.reasons["big_32k_gqa_over_full_offload"]
+    found = bounds(rows)
+    assert {each.distance for each in found.values()} == {1.25}
+    assert found["big_32k_over_full_offload"].value == 12.5
+    assert found["big_32k_over_reads_bound"].value == 1
+    assert "big_32k_gqa_over_full_offload" not in found

@@ -34,6 +34,7 @@ def test_prefill(tmp_path) -> None:
     stock, ours = prefill.compare(tiny(), TEXT[None, :601], 0.1, "20%", tmp_path, lambda _: None)
     assert stock.tokens == ours.tokens == 600
     assert 0 < stock.seconds < stock.first_token_s
+    assert stock.keeping_s == 0 < ours.keeping_s < ours.seconds
 
 
 def test_the_whole_benchmark(tmp_path) -> None:
@@ -45,10 +46,27 @@ def test_the_whole_benchmark(tmp_path) -> None:
     assert all(row.ratio == 1 for row in measured if row.label == steps.STOCK)
     assert all(row.added_ms is None for row in measured if row.context == 64)
     assert all(row.note for row in result.speed if row.ms is None)
-    assert [row.context for row in result.speed if row.synthetic] == [256] * 5
+    assert [row.context for row in result.speed if row.synthetic] == [256] * 6
     assert seen
     written = json.loads(json.dumps(decode.as_dict(result, plan, {"model": "tiny"})))
     assert set(written["summary"].values()) == {None}, "of no figure is this the context"
+
+
+def test_the_bounds_of_a_run() -> None:
+    plan = decode.Plan()
+    ours = steps.ours(plan.alpha).label
+    result = decode.Result(
+        [
+            steps.StepRow(8192, label, synthetic=False, ms=ms, ratio=ms / 100)
+            for label, ms in ((steps.STOCK, 100.0), (ours, 60.0), (steps.FLOOR, 50.0))
+        ],
+        prefill=[prefill.PrefillRow("stock", 8191, 10, 1, 1), prefill.PrefillRow(ours, 8191, 12, 1, 1, keeping_s=2)],
+    )
+    found = decode.bounds(result, plan)
+    assert found.keys() == {"decode_8k_ratio", "prefill_8k_ratio"}
+    assert (found["decode_8k_ratio"].value, found["decode_8k_ratio"].distance) == (0.5, 1.2)
+    assert (found["prefill_8k_ratio"].value, found["prefill_8k_ratio"].distance) == (1.2, 1)
+    assert decode.summary(result, plan)["decode_8k_over_floor"] == 1.2
 
 
 @pytest.mark.parametrize(("family", "kv_heads"), [case for case in CASES if case[0] in ("llama", "gemma3")])

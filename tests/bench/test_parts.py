@@ -26,6 +26,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             result = {
                 "summary": {"decode_8k_ratio": 0.5, "decode_32k_ratio": None},
                 "reasons": {"decode_32k_ratio": "x"},
+                "bounds": {"decode_8k_ratio": {"bound": "y", "value": 0.4, "distance": 1.25}},
             }
         else:
             result = {"summary": {"balance_error": 0.1}}
@@ -51,6 +52,7 @@ def test_summaries_are_merged_and_failures_told(tmp_path: Path, ran: list[str]) 
     reasons = result["reasons"]
     assert reasons.keys() == {name for name, value in result["summary"].items() if value is None}
     assert reasons["decode_32k_ratio"] == "x"
+    assert result["bounds"] == {"decode_8k_ratio": {"bound": "y", "value": 0.4, "distance": 1.25}}
     assert reasons["hot_hit_rate"] == "error: the disk is full"
     assert reasons["decode_8k_added_ratio"] == "bench decode did not measure it"
     assert reasons["scorer_int8_over_torch"] == "bench scorer was not run"

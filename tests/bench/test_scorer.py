@@ -33,6 +33,10 @@ def test_the_summary_is_of_one_thread_and_few_queries():
     assert summary["scorer_int4_share_of_bound"] == figures[0].share_of_read
     assert summary["scorer_int8_share_of_bound"] is None
     assert summary["scorer_int8_over_torch"] is None
+    [(name, bound)] = scorer.bounds(figures).items()
+    assert name == "scorer_int4_share_of_bound"
+    assert bound.value * figures[0].read == pytest.approx(min(figures[0].read, figures[0].cached))
+    assert bound.distance * summary[name] == pytest.approx(bound.value)
 
 
 def test_the_command_prints_a_table_and_writes_json(tmp_path, capsys):

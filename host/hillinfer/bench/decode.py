@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from hillinfer.bench import prefill, quality, steps
+from hillinfer.bench.bounds import Bound
 from hillinfer.bench.steps import StepBench
 from hillinfer.bench.texts import passages
 
@@ -73,23 +74,48 @@ def run(
 def summary(result: Result, plan: Plan) -> dict[str, float | None]:
     """The figures the project holds itself to, as ratios within this run; None for what it did not measure."""
     label = steps.ours(plan.alpha).label
-
-    def speed(context: int) -> steps.StepRow | None:
-        return next((row for row in result.speed if row.context == context and row.label == label), None)
-
-    at_8k, at_32k = speed(8192), speed(32768)
+    at_8k, at_32k = _row(result, 8192, label), _row(result, 32768, label)
+    floor = bounds(result, plan).get("decode_8k_ratio")
     long = plan.tokens == 8192
     ours, raw = result.quality[:2] if long and result.quality else (None, None)
     stock, prompt = result.prefill if long and result.prefill else (None, None)
     return {
         "decode_8k_added_ratio": None if at_8k is None else at_8k.added_ratio,
         "decode_8k_ratio": None if at_8k is None else at_8k.ratio,
+        "decode_8k_over_floor": None if floor is None else floor.distance,
         "decode_32k_ratio": None if at_32k is None else at_32k.ratio,
         "decode_8k_kl_over_raw_sum": None if ours is None or raw is None else ours.kl / raw.kl,
         "prefill_8k_ratio": None if prompt is None or stock is None else prompt.seconds / stock.seconds,
     }
 
 
+def bounds(result: Result, plan: Plan) -> dict[str, Bound]:
+    """What no cache can save: the model without attention, and a prompt's rows that have to be kept."""
+    found = {}
+    for figure, context in (("decode_8k_ratio", 8192), ("decode_32k_ratio", 32768)):
+        rows = [_row(result, context, label) for label in (steps.STOCK, steps.ours(plan.alpha).label, steps.FLOOR)]
+        stock, ours, floor = (None if row is None else row.ms for row in rows)
+        if stock and ours and floor:
+            found[figure] = Bound("a step of the model with attention left out", floor / stock, ours / floor)
+    if plan.tokens == 8192 and result.prefill:
+        stock_row, our_row = result.prefill
+        least = stock_row.seconds + our_row.keeping_s
+        what = "the stock cache's prompt, and putting its rows and scoring keys where they are kept"
+        found["prefill_8k_ratio"] = Bound(what, least / stock_row.seconds, our_row.seconds / least)
+    return found
+
+
+def _row(result: Result, context: int, label: str) -> steps.StepRow | None:
+    return next((row for row in result.speed if row.context == context and row.label == label), None)
+
+
 def as_dict(result: Result, plan: Plan, settings: dict[str, Any]) -> dict[str, Any]:
     """Settings, rows and summary, ready for JSON."""
-    return {"benchmark": "decode", **settings, **asdict(plan), **asdict(result), "summary": summary(result, plan)}
+    return {
+        "benchmark": "decode",
+        **settings,
+        **asdict(plan),
+        **asdict(result),
+        "summary": summary(result, plan),
+        "bounds": {figure: asdict(bound) for figure, bound in bounds(result, plan).items()},
+    }

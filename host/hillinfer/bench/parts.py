@@ -21,6 +21,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "decode": (
         "decode_8k_added_ratio",
         "decode_8k_ratio",
+        "decode_8k_over_floor",
         "decode_32k_ratio",
         "decode_8k_kl_over_raw_sum",
         "prefill_8k_ratio",
@@ -117,12 +118,17 @@ def run_part(arguments: Sequence[str], say: Callable[[str], None]) -> tuple[int,
 
 
 def merged(folder: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The flat summary of all parts; a figure that there is not is None, and ``reasons`` says why."""
+    """The flat summary of all parts; a figure that there is not is None, and ``reasons`` says why.
+
+    ``bounds`` are the parts' own: what stops a figure here, and how far it is from that (hillinfer.bench.bounds).
+    """
     summary: dict[str, float | None] = {}
     reasons: dict[str, str] = {}
+    bounds: dict[str, Any] = {}
     failures = {outcome.part: outcome.failure for outcome in outcomes if outcome.failure}
     for part, figures in PARTS.items():
         result = _read(folder / f"{part}.json")
+        bounds.update(result.get("bounds", {}))
         for name in figures:
             value = result.get("summary", {}).get(name)
             summary[name] = value
@@ -132,6 +138,7 @@ def merged(folder: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return {
         "summary": summary,
         "reasons": reasons,
+        "bounds": bounds,
         "parts": {
             outcome.part: {"seconds": outcome.seconds, "failure": outcome.failure or None, "reused": outcome.reused}
             for outcome in outcomes

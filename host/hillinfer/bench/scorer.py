@@ -27,6 +27,7 @@ import numpy.typing as npt
 import torch
 
 from hillinfer import _native
+from hillinfer.bench.bounds import Bound
 from hillinfer.errors import SettingError
 from hillinfer.kv.geometry import TILE
 from hillinfer.kv.query import QuantisedQuery
@@ -136,12 +137,8 @@ def as_dict(figures: Sequence[Figure], settings: Settings) -> dict[str, Any]:
     """
 
     def lowest(name: str, key_format: str, most: int) -> float | None:
-        values = (
-            getattr(each, name)
-            for each in figures
-            if each.key_format == key_format and each.group <= most and each.threads == 1
-        )
-        return min((value for value in values if value is not None), default=None)
+        figure = _lowest(figures, name, key_format, most)
+        return None if figure is None else getattr(figure, name)
 
     by_group = {
         f"scorer_int8_over_torch_{each.group}_queries": each.over_torch
@@ -158,7 +155,45 @@ def as_dict(figures: Sequence[Figure], settings: Settings) -> dict[str, Any]:
             "scorer_int8_over_torch": lowest("over_torch", "int8", 4),
             **by_group,
         },
+        "bounds": {name: asdict(bound) for name, bound in bounds(figures).items()},
     }
+
+
+def bounds(figures: Sequence[Figure]) -> dict[str, Bound]:
+    """Of the summary's figures, each of the measurement that it was taken from."""
+    found = {}
+    for name, key_format, most in (
+        ("scorer_int8_share_of_bound", "int8", 4),
+        ("scorer_int4_share_of_bound", "int4", 1),
+    ):
+        figure = _lowest(figures, "share_of_read", key_format, most)
+        if figure is not None:
+            slower = (
+                "reading memory" if figure.read < figure.cached else "the scorer with its keys in the nearest cache"
+            )
+            least = min(figure.read, figure.cached)
+            found[name] = Bound(
+                f"{slower}, d {figure.head_dim}, G {figure.group}", least / figure.read, least / figure.rate
+            )
+    figure = _lowest(figures, "over_torch", "int8", 4)
+    if figure is not None and figure.over_torch is not None:
+        nearer = figure.read / figure.rate
+        what = f"reading memory, d {figure.head_dim}, G {figure.group}"
+        found["scorer_int8_over_torch"] = Bound(what, figure.over_torch * nearer, nearer)
+    return found
+
+
+def _lowest(figures: Sequence[Figure], name: str, key_format: str, most: int) -> Figure | None:
+    """The measurement of one thread and up to ``most`` queries per head in which ``name`` is lowest."""
+    there = (
+        each
+        for each in figures
+        if each.key_format == key_format
+        and each.group <= most
+        and each.threads == 1
+        and getattr(each, name) is not None
+    )
+    return min(there, key=lambda each: float(getattr(each, name)), default=None)
 
 
 def _figure(

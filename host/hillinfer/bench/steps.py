@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from hillinfer.bench import preallocated, stock_caches, synthetic
+from hillinfer.bench import preallocated, stock_caches, synthetic, without_attention
 from hillinfer.bench.timing import Contender, in_turns, median_ms, p95_ms
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.errors import HillInferError
@@ -21,6 +21,7 @@ from hillinfer.integrations.transformers import NAME, HillInferCache
 from hillinfer.policies import HillInfer
 
 STOCK = "stock DynamicCache"
+FLOOR = "the model alone, attention left out"
 _ROUNDS, _BLOCK, _WARM = 4, 8, 1
 STEPS = _ROUNDS * (_BLOCK + _WARM)
 """Tokens that every cache decodes."""
@@ -31,7 +32,8 @@ _ALL = "102%"  # a pool for the whole KV cache, and what is generated after it
 class Case:
     """A way to decode.
 
-    kind    "stock", "offloaded", "preallocated", "hillinfer", or what ``stock_caches.quantised`` knows
+    kind    "stock", "offloaded", "preallocated", "hillinfer", "none" (attention left out), or one of
+            ``stock_caches.quantised``
     alpha   share of the tokens attended, hot: the DRAM budget, lookahead: layers read ahead; of "hillinfer"
     """
 
@@ -61,6 +63,7 @@ def all_cases(alphas: Sequence[float], alpha: float, hot: str) -> list[Case]:
         *(ours(each) for each in alphas),
         ours(alpha, hot),
         ours(alpha, hot, lookahead=1),
+        Case(FLOOR, "none"),
     ]
 
 
@@ -72,6 +75,7 @@ def few_cases(alpha: float, hot: str) -> list[Case]:
         ours(alpha),
         ours(alpha, hot),
         ours(alpha, hot, lookahead=1),
+        Case(FLOOR, "none"),
     ]
 
 
@@ -150,7 +154,9 @@ class StepBench:
                 if isinstance(cache, stock_caches.Unavailable):
                     row.note = cache.why
                     continue
-                if record is None:
+                if case.kind == "none":
+                    pass  # there is nothing to fill
+                elif record is None:
                     synthetic.lengthen(cache, self._model, context)
                 else:
                     record.replay(cache)
@@ -182,6 +188,8 @@ class StepBench:
         if case.kind == "preallocated":
             room = context + STEPS
             return preallocated.preallocated_cache(self._model, room), preallocated.ATTENTION
+        if case.kind == "none":
+            return without_attention.counting_cache(self._model, context), without_attention.ATTENTION
         if case.kind == "stock":
             return stock_caches.dynamic(self._model), "sdpa"
         if case.kind == "offloaded":

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hillinfer.cli.bench import REPORTS, ColdDir, bench_app, figure, table_of, write_result
+from hillinfer.cli.bench import REPORTS, ColdDir, bench_app, figure, show_table, table_of, write_result
 from hillinfer.cli.console import stderr, stdout
 from hillinfer.cli.options import Debug
 from hillinfer.errors import SettingError, nearest
@@ -29,7 +29,9 @@ def all_command(
     """All parts, each in a process of its own: one that fails is reported, and the others go on.
 
     Half an hour on two cores with nothing else running. The summary has every figure's ratio within its own part's
-    run; a figure that could not be measured is null, with a reason. The exit code is 1 if a part failed.
+    run; a figure that could not be measured is null, with a reason. Beside it stands what stops it on this machine,
+    as the same run measured that: the figure at the bound, and how many times as long as at the bound it took. The exit
+    code is 1 if a part failed.
     """
     from hillinfer.bench.parts import PARTS, merged, run_parts
 
@@ -46,10 +48,13 @@ def all_command(
     outcomes = run_parts(chosen, folder, resume=resume, quick=quick, cold_dir=cold_dir, say=_say)
     result = merged(folder, outcomes)
     write_result(folder / "bench.json", result)
-    table = table_of("summary", "ratios, each within the run of its part", "figure", "value", "why it is missing")
+    headings = ("figure", "value", "at its bound", "× the bound's time", "the bound, or why it is missing")
+    table = table_of("summary", "ratios, each within the run of its part", *headings)
     for name, value in result["summary"].items():
-        table.add_row(name, figure(value, ".4g"), result["reasons"].get(name, ""))
-    stdout().print(table)
+        bound = result["bounds"].get(name, {})
+        at, distance = (figure(bound.get(each), ".3g") for each in ("value", "distance"))
+        table.add_row(name, figure(value, ".4g"), at, distance, result["reasons"].get(name) or bound.get("bound", ""))
+    show_table(table)
     for outcome in outcomes:
         took = "there already" if outcome.reused else f"{outcome.seconds:.0f} s"
         stdout().print(f"{outcome.part}: {outcome.failure or took}", style="red" if outcome.failure else None)

@@ -10,6 +10,7 @@ from typing import Any
 from hillinfer.bench.arranging import GQA, MHA, Arrangement, Shape
 from hillinfer.bench.big import methods
 from hillinfer.bench.big.line import BigRow, Effort, Line, LineBench
+from hillinfer.bench.bounds import Bound
 from hillinfer.bench.captures import Capture
 
 Captures = Callable[[int], Capture]
@@ -119,4 +120,23 @@ def as_dict(rows: Sequence[BigRow], settings: dict[str, Any]) -> dict[str, Any]:
         "ratios": ratios(rows),
         "summary": figures.values,
         "reasons": figures.reasons,
+        "bounds": {name: asdict(bound) for name, bound in bounds(rows).items()},
     }
+
+
+def bounds(rows: Sequence[BigRow]) -> dict[str, Bound]:
+    """Of the ratios at 32k: HillInfer's rows read with nothing else."""
+    mha, gqa = _at_32k(rows, MHA), _at_32k(rows, GQA)
+    found = {}
+    for figure, ours, over in (
+        ("big_32k_over_full_offload", _find(mha, methods.OURS), _find(mha, methods.FULL)),
+        ("big_32k_gqa_over_full_offload", _find(gqa, methods.OURS), _find(gqa, methods.FULL)),
+        ("big_32k_over_best_baseline", _find(mha, methods.OURS), best_baseline(mha)),
+        ("big_32k_device_copy_over_best_baseline", _find(mha, methods.DEVICE_COPY), best_baseline(mha)),
+        ("big_32k_over_reads_bound", _find(mha, methods.OURS), _find(mha, methods.OURS)),
+    ):
+        if ours is None or over is None or not ours.reads_ms or ours.layer_ms is None or over.layer_ms is None:
+            continue
+        at_bound = 1.0 if ours is over else over.layer_ms / ours.reads_ms
+        found[figure] = Bound("its cold rows read with nothing else", at_bound, ours.layer_ms / ours.reads_ms)
+    return found
