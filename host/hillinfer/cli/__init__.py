@@ -26,6 +26,8 @@ from hillinfer.cli import (  # noqa: F401  # they add their commands
     bench_io,
     bench_policies,
     bench_scorer,
+    simulate_advice,
+    simulate_paper,
 )
 from hillinfer.cli.bench import bench_app
 from hillinfer.cli.calibrate import calibrate_command
@@ -67,6 +69,7 @@ _EPILOG = "\n\n".join(
         "hillinfer eval    [dim]what policies do on retrieval tasks, beside the full cache[/]",
         "hillinfer report    [dim]one page of all that was measured[/]",
         "hillinfer simulate run    [dim]how long a step takes on another box[/]",
+        "hillinfer simulate fit    [dim]which context fits a box at what speed, and what another part would change[/]",
         "hillinfer profile    [dim]the roles of a model's heads, for --policy heterocache[/]",
         "hillinfer models    [dim]what --model knows by name[/]",
         "hillinfer policies    [dim]what --policy knows by name, and what each keeps[/]",

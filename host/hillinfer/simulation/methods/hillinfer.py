@@ -45,9 +45,10 @@ class HillInfer(Method):
         copy = nbytes / 2 * self.key_bytes / at.shape.kv_bytes
         at.check(in_dram=nbytes * self.hot_share + (copy if at.hardware.smartssd is None else 0), on_drive=nbytes)
         card = at.hardware.smartssd
-        if card is not None and not self.streamed and copy > card.memory * card.cards:
+        theirs = copy * (1 - (self.host_share or 0))
+        if card is not None and not self.streamed and theirs > card.memory * card.cards:
             raise SettingError(
-                f"{copy / 1e9:.1f} GB of keys do not fit into the memory of {card.cards:g} SmartSSD: stream them, or "
+                f"{theirs / 1e9:.1f} GB of keys do not fit into the memory of {card.cards:g} SmartSSD: stream them, or "
                 "scan a smaller copy (key_bytes)"
             )
 

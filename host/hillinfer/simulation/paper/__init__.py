@@ -1,0 +1,1 @@
+"""The papers' figures beside what the timing model and recorded runs give: the statement, ours, the difference, why."""

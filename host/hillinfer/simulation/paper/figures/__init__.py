@@ -1,0 +1,1 @@
+"""One figure of a paper per function, by name."""

@@ -1,0 +1,177 @@
+"""End-to-end latency and speedup of HillInfer by model and batch, extreme batches, and what each part adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+from hillinfer.errors import HillInferError
+from hillinfer.simulation.hardware import Hardware
+from hillinfer.simulation.paper import runs, setting
+from hillinfer.simulation.paper.figure import Figure, Row, Series
+from hillinfer.simulation.paper.sensitivity import hangs_on
+from hillinfer.simulation.paper.statements import ALL
+from hillinfer.simulation.shape import named
+
+_MODEL, _LARGEST = "opt-6.7b", setting.BATCHES[-1]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Seconds of a model, batch and method, end to end."""
+
+    model: str
+    batch: int
+    method: str
+    seconds: float
+
+
+def _seconds(hardware: Hardware, model: str, batch: int, method: str, run: runs.Run = runs.PAPER_LOW) -> float:
+    shape = named(model)
+    trace = setting.work(run, shape, batch)
+    return setting.generation(hardware, shape, method, trace).seconds
+
+
+def _ours(hardware: Hardware, model: str, batch: int, run: runs.Run = runs.PAPER_LOW, steps: int = 16) -> float:
+    """As ``_seconds``, of steps as they vary: averages hide that some wait for more than others."""
+    shape = named(model)
+    return setting.generation(hardware, shape, setting.OURS, setting.spread(run, shape, batch, steps)).seconds
+
+
+def _speedup(hardware: Hardware, model: str, batch: int, method: str) -> float:
+    return _seconds(hardware, model, batch, method) / _seconds(hardware, model, batch, setting.OURS)
+
+
+@cache
+def _points(hardware: Hardware) -> tuple[Point, ...]:
+    return tuple(
+        Point(model, batch, method, seconds)
+        for model in setting.MODELS
+        for batch in setting.BATCHES
+        for method, seconds in (
+            (setting.OURS, _ours(hardware, model, batch)),
+            *((rival, _seconds(hardware, model, batch, rival)) for rival in setting.RIVALS),
+        )
+    )
+
+
+def _speedups(hardware: Hardware) -> dict[tuple[str, int, str], float]:
+    seconds = {(each.model, each.batch, each.method): each.seconds for each in _points(hardware)}
+    return {
+        (model, batch, method): taken / seconds[model, batch, setting.OURS]
+        for (model, batch, method), taken in seconds.items()
+        if method != setting.OURS
+    }
+
+
+def latency(hardware: Hardware) -> Figure:
+    """Seconds of a batch's answers by method, and the two claims at batch 10."""
+    of = partial(_seconds, model=_MODEL, batch=_LARGEST)
+    rows = [
+        Row(
+            f"HillInfer, {_MODEL}, batch {_LARGEST}, α {run.alpha:.0%}",
+            _ours(hardware, _MODEL, _LARGEST, run, runs.STEPS),
+            "s",
+            ALL["latency-ours"],
+            hangs_on(hardware, partial(of, method=setting.OURS, run=run)),
+        )
+        for run in (runs.PAPER_LOW, runs.PAPER_HIGH)
+    ]
+    rows += [
+        Row(
+            f"{what}, {_MODEL}, batch {_LARGEST}",
+            of(hardware, method=method),
+            "s",
+            ALL["latency-theirs"],
+            hangs_on(hardware, partial(of, method=method), 1),
+        )
+        for method, what in setting.RIVALS.items()
+    ]
+    rows += [
+        Row(f"not the paper's: KV {where}, {_MODEL}, batch {_LARGEST}", of(hardware, method=method), "s")
+        for method, where in (("full-dram", "all in DRAM"), ("full-device", "all on the GPU, weights over the link"))
+    ]
+    series = [
+        Series(
+            f"{method}, {model}",
+            setting.BATCHES,
+            [each.seconds for each in _points(hardware) if (each.model, each.method) == (model, method)],
+        )
+        for model in setting.MODELS
+        for method in (setting.OURS, *setting.RIVALS)
+    ]
+    return Figure(
+        "latency",
+        f"Latency of {runs.TOKENS} + {runs.STEPS} tokens",
+        rows,
+        series,
+        "batch",
+        "s",
+        notes=["A prompt takes what the GPU's datasheet allows: a lower bound, the same for all methods."],
+    )
+
+
+def speedup(hardware: Hardware) -> Figure:
+    """The least and the largest speedup over models, batches and rivals; and the range of each rival."""
+    found = _speedups(hardware)
+    least, most = min(found, key=found.__getitem__), max(found, key=found.__getitem__)
+    rows = []
+    for key, bound, reduced in ((least, "speedup-least", "reduction-least"), (most, "speedup-most", "reduction-most")):
+        model, batch, method = key
+        why = f"{setting.RIVALS[method]}, {model}, batch {batch}; " + hangs_on(
+            hardware, partial(_speedup, model=model, batch=batch, method=method)
+        )
+        rows.append(Row(f"{bound.removeprefix('speedup-')} speedup of all", found[key], "×", ALL[bound], why))
+        rows.append(
+            Row(f"{bound.removeprefix('speedup-')} reduction", 100 * (1 - 1 / found[key]), "%", ALL[reduced], why)
+        )
+    for method, what in setting.RIVALS.items():
+        own = [value for (_, _, each), value in found.items() if each == method]
+        rows.append(Row(f"over {what}: least", min(own), "×", ALL["speedup-least"]))
+        rows.append(Row(f"over {what}: most", max(own), "×", ALL["speedup-most"]))
+    series = [
+        Series(f"{method}, {model}", setting.BATCHES, [found[model, batch, method] for batch in setting.BATCHES])
+        for model in setting.MODELS
+        for method in setting.RIVALS
+    ]
+    return Figure("speedup", "How much faster HillInfer is", rows, series, "batch", "× faster")
+
+
+def extreme(hardware: Hardware) -> Figure:
+    """Batches of 20 and 25, where they fit; what does not fit is said."""
+    rows, notes = [], []
+    for model in setting.MODELS:
+        for batch in setting.EXTREME:
+            for method in (setting.OURS, "full-device", *setting.RIVALS):
+                try:
+                    ours = method == setting.OURS
+                    seconds = _ours(hardware, model, batch) if ours else _seconds(hardware, model, batch, method)
+                except HillInferError as error:
+                    notes.append(f"{model}, batch {batch}, {method}: {error}")
+                    continue
+                statement = ALL["extreme"] if method == setting.OURS else None
+                rows.append(Row(f"{method}, {model}, batch {batch}", seconds, "s", statement))
+    return Figure("extreme", "Extreme batches", rows, notes=notes)
+
+
+def ablation(hardware: Hardware) -> Figure:
+    """What each part takes off a step: HKM, APP's overlap, the balance, and INT8 keys in the card's memory."""
+    shape = named(_MODEL)
+    trace = setting.work(runs.PAPER_LOW, shape, _LARGEST)
+    whole = setting.ours(hardware, shape, trace)
+    thrashing = setting.thrashing(trace, runs.PAPER_LOW)
+    half = replace(whole, host_share=0.5, ahead=False)
+    parts = (
+        ("HIE alone, FP16 keys from the drive", replace(half, key_bytes=2.0, streamed=True, hkm=False), thrashing),
+        ("+ CEC: INT8 keys in the card's memory", replace(half, hkm=False), thrashing),
+        ("+ HKM: placed by history", half, trace),
+        ("+ APP: the balance", replace(whole, ahead=False), trace),
+        ("+ APP: one layer ahead", whole, trace),
+    )
+    rows = []
+    for what, method, run in parts:
+        seconds = setting.generation(hardware, shape, setting.OURS, run, method).seconds
+        rows.append(Row(f"{what}, {_MODEL}, batch {_LARGEST}", seconds, "s", ALL["ablation"]))
+    labels = list(range(1, len(rows) + 1))
+    return Figure("ablation", "What each part adds", rows, [Series("HillInfer", labels, [row.ours for row in rows])],
+                  "parts", "s")  # fmt: skip
