@@ -110,7 +110,8 @@ class Software(Part):
     model_step      seconds of a step outside all layers, its products of weights not counted
     engine_layer    seconds of this engine's step of one layer and sequence, with nothing to score or attend
     settle_layer    seconds behind it where cold rows were read: the placement's decisions
-    settle_token    seconds behind it per cached token: the hit-rate table ages
+    settle_pool     seconds behind it per cached token where cold rows were read: who is coldest in the pool
+    settle_token    seconds behind it per cached token, always: the hit-rate table ages
     settle_row      seconds behind it per cold row read
     read_layer      seconds to ask for cold rows and to be told that they are there, the drive's time not counted
     read_row        seconds per cold row: its checksum, its place
@@ -125,6 +126,7 @@ class Software(Part):
     model_step: Number
     engine_layer: Number
     settle_layer: Number
+    settle_pool: Number
     settle_token: Number
     settle_row: Number
     read_layer: Number

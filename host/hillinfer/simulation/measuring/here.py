@@ -28,6 +28,7 @@ SHORT, LONG = 256, 6144
 """Tokens of the random contexts; no length of them is one that the model is later held against."""
 _STOCK = 64, 3072
 _FEW, _MANY = 0.05, 0.2
+_COLD = 1536
 _ALL = "103%"
 
 
@@ -50,7 +51,8 @@ class Probes:
             self.stock = [self._open(StockProbe(model, tokens)) for tokens in _STOCK]
             self.short = self._open(EngineProbe(model, SHORT, 0.1, _ALL, cold_dir))
             self.long = self._open(EngineProbe(model, LONG, 0.1, _ALL, cold_dir))
-            self.cold = [self._open(EngineProbe(model, LONG, alpha, "20%", cold_dir)) for alpha in (_FEW, _MANY)]
+            sizes = (LONG, _FEW), (LONG, _MANY), (_COLD, _MANY)
+            self.cold = [self._open(EngineProbe(model, tokens, alpha, "20%", cold_dir)) for tokens, alpha in sizes]
             self.kept = [self._open(KeptProbe(model, tokens)) for tokens in (SHORT, LONG)]
             self.drive = self._open(DriveProbe(replace(self._geometry, layers=1), cold_dir))
             self.memory = self._open(MemoryProbe(self._geometry.row_bytes, usable_cores()))
@@ -150,14 +152,21 @@ class Probes:
         }
 
     def _cold(self) -> dict[str, Any]:
-        few, many = self.cold
+        few, many, short = self.cold
         layers, place = self._geometry.layers, self._slopes[2]
-        row = (many.median("place") - few.median("place")) / max(1.0, many.median("cold") - few.median("cold"))
-        fixed = (many.median("place") - max(0.0, row) * many.median("cold")) / layers - place * many.tokens
-        asking = max(self.drive.median("ask"), self._untold(many) - self._untold(self.short))
-        how = f"parts of steps at {many.tokens} random tokens, a fifth of them hot"
+        rows = max(1.0, many.median("cold") - few.median("cold"))
+        row = max(0.0, (many.median("place") - few.median("place")) / rows)
+
+        def fixed(probe: EngineProbe) -> float:
+            """Seconds behind a layer, what rows and ageing take not counted."""
+            return (probe.median("place") - row * probe.median("cold")) / layers - place * probe.tokens
+
+        pool = max(0.0, (fixed(many) - fixed(short)) / (many.tokens - short.tokens))
+        asking = max(self.drive.median("ask"), self._untold(short) - self._untold(self.short))
+        how = f"parts of steps at {_COLD} and {LONG} random tokens, a fifth of them hot"
         return {
-            "settle_layer": _measured(fixed, how),
+            "settle_layer": _measured(fixed(short) - pool * short.tokens, how),
+            "settle_pool": _measured(pool, how),
             "settle_row": _measured(row, how),
             "read_layer": _measured(asking, how),
             "read_row": _measured(self.drive.row, "to be told of 128 rows that are there"),

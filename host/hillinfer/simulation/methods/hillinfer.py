@@ -130,5 +130,5 @@ class HillInfer(Method):
         assert software is not None
         seconds = work.tokens * software.settle_token
         if work.cold_rows:
-            seconds += software.settle_layer + work.cold_rows * software.settle_row
+            seconds += software.settle_layer + work.tokens * software.settle_pool + work.cold_rows * software.settle_row
         yield at.overhead("settle", seconds)
