@@ -3,7 +3,7 @@
 import pytest
 
 from hillinfer.evaluation.metrics.choice import book_choice, code_choice, correct_answer_is
-from hillinfer.evaluation.metrics.numerals import first_digits, first_number, last_integer, leading_values
+from hillinfer.evaluation.metrics.number_found import first_digits, first_number, last_integer, leading_values
 from hillinfer.evaluation.metrics.word import said_name, said_word
 
 

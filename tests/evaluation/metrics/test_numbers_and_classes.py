@@ -3,7 +3,7 @@
 import pytest
 
 from hillinfer.evaluation.metrics.classification import classification
-from hillinfer.evaluation.metrics.numbers import count, retrieval
+from hillinfer.evaluation.metrics.number_share import count, retrieval
 
 
 def test_count() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hillinfer.evaluation.metrics.choice import book_choice, code_choice
-from hillinfer.evaluation.metrics.numerals import first_digits, first_number, last_integer, leading_values
+from hillinfer.evaluation.metrics.number_found import first_digits, first_number, last_integer, leading_values
 from hillinfer.evaluation.metrics.qa_f1 import qa_f1, qa_f1_characters
 from hillinfer.evaluation.metrics.rouge_lsum import rouge_lsum
 from hillinfer.evaluation.metrics.word import said_name, said_word

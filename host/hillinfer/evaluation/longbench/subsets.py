@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from hillinfer.evaluation.metrics.classification import classification
 from hillinfer.evaluation.metrics.code_similarity import code_similarity
-from hillinfer.evaluation.metrics.numbers import count, retrieval
+from hillinfer.evaluation.metrics.number_share import count, retrieval
 from hillinfer.evaluation.metrics.qa_f1 import qa_f1, qa_f1_chinese
 from hillinfer.evaluation.metrics.rouge_l import rouge_l, rouge_l_chinese
 
