@@ -68,14 +68,15 @@ def run_command(
         raise SettingError("tokens, batch and steps are at least 1")
     from hillinfer.errors import HillInferError
     from hillinfer.simulation import hardware as boxes
-    from hillinfer.simulation import methods, recorded_traces
+    from hillinfer.simulation import methods
     from hillinfer.simulation import shape as shapes
+    from hillinfer.simulation.paper import runs
     from hillinfer.simulation.recording import load
     from hillinfer.simulation.run import simulate
 
     box, model = boxes.load(hardware), shapes.named(shape)
     chosen = {name: methods.named(name) for name in method or methods.METHODS}
-    found = recorded_traces.default() if recorded is None else load(recorded)
+    found = runs.trace(runs.PAPER_LOW) if recorded is None else load(recorded)
     work = found.scaled(model, sequences=batch, tokens=tokens, steps=steps)
     results: dict[str, Simulated] = {}
     reasons: dict[str, str] = {}
