@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hillinfer.figures import palette, reports, summary, timeline, tokens
+from hillinfer.figures import copies, palette, reports, summary, timeline, tokens
 from hillinfer.figures.goals import GOALS
 from hillinfer.page.chapter import Section
 from hillinfer.page.write import sections
@@ -79,6 +79,14 @@ def test_a_figure_meets_its_goal_exactly_where_it_reaches_it(name, value):
     assert goal.met(value) == (goal.reached(value) >= 1)
     [row] = summary.table(reports.Bench(summary={name: value})).rows
     assert row[-1] == ("met" if goal.met(value) else "missed")
+
+
+def test_copies_of_two_models_are_kept_apart():
+    row = {"copy": "int8", "alpha": 0.1, "kv_share": 0.25}
+    rows = [row | {"model": model, "kl_of_text": {"book": kl}} for model, kl in (("one", 0.1), ("two", 0.2))]
+    table = copies.table(reports.Copies.model_validate({"rows": rows}))
+    assert table.headings[2:] == ("one, book, α = 10%", "two, book, α = 10%")
+    assert table.rows == [("int8", "25.0 %", "0.1000", "0.2000")]
 
 
 def test_a_figure_that_is_missing_says_why():

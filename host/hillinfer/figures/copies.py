@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from hillinfer.figures.canvas import legend_above, panels, style
 from hillinfer.figures.numbers import form, percent
 from hillinfer.figures.palette import look
 from hillinfer.figures.picture import Picture, Table
-from hillinfer.figures.reports import Copies
+from hillinfer.figures.reports import Copies, CopyRow
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A model on a text, at one share of the tokens attended."""
+
+    model: str
+    text: str
+    alpha: float
+
+    def kl(self, row: CopyRow) -> float | None:
+        """Of a row; None for another curve's."""
+        mine = (row.model, row.alpha) == (self.model, self.alpha)
+        return row.kl_of_text.get(self.text) if mine else None
 
 
 def picture(report: Copies) -> Picture:
-    """KL over the copy's size, a line per text and share of the tokens."""
-    curves = dict.fromkeys((text, row.alpha) for row in report.rows for text in row.kl_of_text)
+    """KL over the copy's size, a line per model, text and share of the tokens."""
     with style():
         figure, [axes] = panels(height=3.8)
-        for number, (text, alpha) in enumerate(curves):
-            mine = [row for row in report.rows if row.alpha == alpha and text in row.kl_of_text]
-            ours = sorted((row for row in mine if "raw" not in row.copied), key=lambda row: row.kv_share)
-            raw = [row for row in mine if "raw" in row.copied]
+        for number, curve in enumerate(_curves(report)):
+            mine = [(row, kl) for row in report.rows if (kl := curve.kl(row)) is not None]
+            ours = sorted((row.kv_share, kl) for row, kl in mine if "raw" not in row.copied)
+            raw = [(row.kv_share, kl) for row, kl in mine if "raw" in row.copied]
             how = look(number)
-            label = f"{text}, α = {alpha:.0%}"
-            axes.plot([row.kv_share for row in ours], [row.kl_of_text[text] for row in ours], label=label, **how)
-            axes.plot(
-                [row.kv_share for row in raw],
-                [row.kl_of_text[text] for row in raw],
-                **(how | {"linestyle": "none", "marker": "x"}),
-                markersize=8,
-                markeredgewidth=2,
-            )
+            axes.plot([at for at, _ in ours], [kl for _, kl in ours], label=_name(report, curve), **how)
+            cross = how | {"linestyle": "none", "marker": "x", "markersize": 8, "markeredgewidth": 2}
+            axes.plot([at for at, _ in raw], [kl for _, kl in raw], **cross)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        shares = sorted({row.kv_share for row in report.rows if row.kv_share})
+        shares = sorted({round(row.kv_share, 3) for row in report.rows if row.kv_share})
         axes.set_xticks(shares, [percent(share, 1) for share in shares])
         axes.set_xticks([], minor=True)
         axes.set_xlabel("the scoring copy, of the FP16 KV cache (x: INT8 by the paper's raw sum)", loc="right")
@@ -41,15 +51,22 @@ def picture(report: Copies) -> Picture:
 
 
 def table(report: Copies) -> Table:
-    """Copies down; texts and shares of the tokens across."""
-    columns = list(dict.fromkeys((text, row.alpha) for row in report.rows for text in row.kl_of_text))
+    """Copies down; models, texts and shares of the tokens across."""
+    curves = _curves(report)
     rows = []
     for copied in dict.fromkeys(row.copied for row in report.rows):
         mine = [row for row in report.rows if row.copied == copied]
-        cells = []
-        for text, alpha in columns:
-            found = [row.kl_of_text[text] for row in mine if row.alpha == alpha and text in row.kl_of_text]
-            cells.append(form(found[0] if found else None, ".4f"))
+        known = [[kl for row in mine if (kl := curve.kl(row)) is not None] for curve in curves]
+        cells = [form(found[0] if found else None, ".4f") for found in known]
         rows.append((copied, percent(mine[0].kv_share, 1), *cells))
-    headings = ("copy", "of the KV", *(f"{text}, α = {alpha:.0%}" for text, alpha in columns))
+    headings = ("copy", "of the KV", *(_name(report, curve) for curve in curves))
     return Table(headings, rows, title="KL to the full cache, nats per token")
+
+
+def _curves(report: Copies) -> Sequence[Curve]:
+    return list(dict.fromkeys(Curve(row.model, text, row.alpha) for row in report.rows for text in row.kl_of_text))
+
+
+def _name(report: Copies, curve: Curve) -> str:
+    several = len({row.model for row in report.rows}) > 1
+    return f"{f'{curve.model}, ' if several else ''}{curve.text}, α = {curve.alpha:.0%}"

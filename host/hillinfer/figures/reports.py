@@ -204,6 +204,7 @@ class Policies(Report):
 
 
 class CopyRow(_Read):
+    model: str = ""
     copied: str = Field(alias="copy")
     alpha: float
     kl_of_text: dict[str, float]
