@@ -76,7 +76,7 @@ def run_command(
 
     box, model = boxes.load(hardware), shapes.named(shape)
     chosen = {name: methods.named(name) for name in method or methods.METHODS}
-    found = runs.trace(runs.PAPER_LOW) if recorded is None else load(recorded)
+    found = runs.recorded(runs.PAPER_LOW) if recorded is None else load(recorded)
     work = found.scaled(model, sequences=batch, tokens=tokens, steps=steps)
     results: dict[str, Simulated] = {}
     reasons: dict[str, str] = {}
