@@ -36,6 +36,8 @@ class Machine:
     env: simpy.Environment = field(default_factory=simpy.Environment)
     behind: list[Callable[[], Steps]] = field(default_factory=list)
     """Work put off behind the steps; done when somebody would wait, or when its turn comes."""
+    arriving: dict[int, simpy.Event] = field(default_factory=dict)
+    """What a layer ordered in its last step, to be there before it attends again."""
     kv_on_device: float = 0.0
     """Bytes of KV where it is computed, which weights give way to."""
 

@@ -31,11 +31,14 @@ class HeteroCache(Method):
         nbytes = tokens * at.shape.token_bytes
         at.check(on_device=self.budget * nbytes, in_dram=self.satellites * nbytes)
 
-    def bring(self, at: Machine, work: LayerStep, layer: int) -> Steps:  # noqa: ARG002
-        """What is refilled takes effect a step later: nobody waits for it, but it takes the link."""
+    def bring(self, at: Machine, work: LayerStep, layer: int) -> Steps:
+        """What a step refills is there before the same layer attends in the next one: waited for if it is not."""
         rows = self.refilled * self.satellites * self.budget * work.tokens
-        at.start(at.copy(rows))
-        yield at.env.timeout(0)
+        coming = at.arriving.pop(layer, None)
+        if coming is not None:
+            yield coming
+        if rows:
+            at.arriving[layer] = at.start(at.copy(rows))
 
     def attend(self, at: Machine, work: LayerStep, layer: int) -> Steps:  # noqa: ARG002
         yield at.attend(self.budget * work.tokens + at.sequences)
