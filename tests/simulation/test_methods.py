@@ -130,7 +130,7 @@ def test_nothing_gets_slower_by_a_faster_part(part, factor, name) -> None:
     before, after = box(**RATES), box(**RATES | {part: RATES[part] * factor})
     method = methods.named(name)
     slow, fast = (simulate(each, SHAPE, method, trace(steps=2)).seconds for each in (before, after))
-    assert fast <= slow * (1 + 1e-3)
+    assert fast <= slow * (1 + 1e-2)  # what is earlier may meet others on a shared part: a little, not more
 
 
 @settings(deadline=None, max_examples=40)
