@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hillinfer.cli.bench import REPORTS, figure, numbers, show_table, table_of
+from hillinfer.cli.bench import REPORTS, figure, numbers, show_table, table_of, write_text
 from hillinfer.cli.console import human_bytes, stdout, write_json
 from hillinfer.cli.eval_progress import EvalProgress
 from hillinfer.cli.options import AsJson, Debug
@@ -106,11 +106,11 @@ def eval_command(
     load_file(policy_file)
 
     from hillinfer.evaluation.contender import parse_contenders
-    from hillinfer.evaluation.picture import check_pictures, draw
     from hillinfer.evaluation.plans import SMALL
     from hillinfer.evaluation.results import write_results
+    from hillinfer.figures.canvas import check_matplotlib
 
-    check_pictures()
+    check_matplotlib()
 
     contenders = parse_contenders(policies, {"heterocache": {"profile": profile}} if profile is not None else {})
     plan = SMALL if small else _plan(tasks, lengths, limit)
@@ -180,6 +180,29 @@ def check_output(output: Path) -> None:
         raise SettingError(f"{output.parent} cannot be made ({error.strerror}): name another with --output") from None
     if output.is_dir() or not os.access(output.parent, os.W_OK):
         raise SettingError(f"{output} cannot be written: name a file in a folder of yours with --output")
+
+
+def draw(results: Results, output: Path) -> list[Path]:
+    """Pictures beside the results: quality against memory, differences, needles."""
+    from io import StringIO
+
+    from hillinfer.evaluation.picture import memory_figure
+    from hillinfer.figures import differences, needles
+    from hillinfer.figures.reports import Evaluation as Report
+
+    report = Report.model_validate(results.model_dump())
+    texts = {
+        f"-{picture.name}": picture.file() for picture in [*differences.pictures(report), *needles.pictures(report)]
+    }
+    memory = memory_figure(results.rows)
+    if memory is not None:
+        plot = StringIO()
+        memory.savefig(plot, format="svg")
+        texts["-memory"] = plot.getvalue()
+    paths = [output.with_name(f"{output.stem}{name}.svg") for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        write_text(path, text)
+    return paths
 
 
 def show_results(results: Results) -> None:

@@ -1,41 +1,16 @@
-"""Pictures of an evaluation: quality against memory, and which needles each policy still finds."""
+"""Quality against memory: how likely the right answers are with what each policy holds in fast memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hillinfer.errors import SettingError
-from hillinfer.evaluation.results import Results, Row
+from hillinfer.evaluation.results import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARKS = "osD^v<>PX*hdp"
-_NEEDLE = "needle"
-
-
-def check_pictures() -> None:
-    """SettingError without the package that draws."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise SettingError("the pictures need matplotlib: pip install 'hillinfer[figures]'") from None
-
-
-def draw(results: Results, path: Path) -> list[Path]:
-    """Write what there is to be seen beside ``path``: its name with -memory.svg and -needle.svg for an ending."""
-    pictures = {"memory": memory_figure(results.rows), "needle": needle_figure(results.rows)}
-    written = []
-    for name, figure in pictures.items():
-        if figure is not None:
-            written.append(path.with_name(f"{path.stem}-{name}.svg"))
-            try:
-                figure.savefig(written[-1])
-            except OSError as error:
-                raise SettingError(f"{written[-1]} cannot be written ({error.strerror})") from None
-    return written
 
 
 def memory_figure(rows: Sequence[Row]) -> Figure | None:
@@ -70,34 +45,4 @@ def memory_figure(rows: Sequence[Row]) -> Figure | None:
     panels[0].set_ylabel("NLL of the right answer, less the full cache's (a mark per task)")
     handles = {text: handle for axes in panels for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(list(handles.values()), list(handles), loc="outside right upper", fontsize=8)
-    return figure
-
-
-def needle_figure(rows: Sequence[Row]) -> Figure | None:
-    """Score by context and depth, a panel per contender; None without needles."""
-    from matplotlib.figure import Figure
-
-    found = [row for row in rows if row.task == _NEEDLE and "depth" in row.by_label]
-    contexts = sorted({row.context for row in found})
-    depths = sorted({depth for row in found for depth in row.by_label["depth"]}, key=float)
-    contenders = list(dict.fromkeys(row.contender for row in found))
-    if not found:
-        return None
-    columns = min(3, len(contenders))
-    lines = -(-len(contenders) // columns)
-    figure = Figure(figsize=(3.6 * columns + 1, 2.7 * lines + 0.6), layout="constrained")
-    panels = figure.subplots(lines, columns, squeeze=False)
-    image: Any = None
-    for axes, contender in zip(panels.flat, contenders, strict=False):
-        scores = {row.context: row.by_label["depth"] for row in found if row.contender == contender}
-        grid = [[scores.get(context, {}).get(depth, float("nan")) for context in contexts] for depth in depths]
-        image = axes.imshow(grid, vmin=0, vmax=1, cmap="RdYlGn", aspect="auto")
-        axes.set_title(contender, fontsize=10)
-        axes.set_xticks(range(len(contexts)), [str(context) for context in contexts], fontsize=8)
-        axes.set_yticks(range(len(depths)), [f"{float(depth):.0%}" for depth in depths], fontsize=8)
-    for axes in panels.flat[len(contenders) :]:
-        axes.set_visible(False)
-    figure.supxlabel("tokens", fontsize=9)
-    figure.supylabel("depth of the needle", fontsize=9)
-    figure.colorbar(image, ax=list(panels.flat), label="found")
     return figure
