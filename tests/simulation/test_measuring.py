@@ -1,0 +1,84 @@
+"""Measurements of this machine, on a tiny model: each gives its figures, however often its turn comes."""
+
+from __future__ import annotations
+
+import pytest
+
+from hillinfer.integrations.transformers import geometry_of
+from hillinfer.simulation import validation
+from hillinfer.simulation.measuring.drive import DriveProbe
+from hillinfer.simulation.measuring.engine import EngineProbe
+from hillinfer.simulation.measuring.kept import KeptProbe
+from hillinfer.simulation.measuring.model import ModelProbe
+from hillinfer.simulation.measuring.stock import StockProbe
+from tests.tiny import tiny
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny()
+
+
+def take(probe, steps):
+    probe.prepare()
+    for _ in range(steps):
+        probe.step()
+    return probe
+
+
+def test_the_model_is_whole_again(model) -> None:
+    before = len(model.base_model.layers)
+    probe = take(ModelProbe(model), 3)
+    assert len(model.base_model.layers) == before == probe.layers
+    assert probe.weight_bytes == sum(part.weight.nbytes for part in model.modules() if hasattr(part, "in_features"))
+    assert probe.linear_rate > 0
+    assert min(probe.per_layer, probe.per_step) >= 0
+
+
+def test_the_stock_cache_stays_as_long_as_it_was(model) -> None:
+    """Cropping to a length is refused by transformers, which wants a number of tokens to remove: found by a run."""
+    probe = take(StockProbe(model, 64), 40)
+    assert 64 <= probe._cache.get_seq_length() < 64 + 16
+    assert len(probe.samples["append"]) == len(probe.samples["attend"]) == len(probe.samples["step"]) == 40
+    assert all(
+        append + attend < step
+        for append, attend, step in zip(*map(probe.samples.get, ("append", "attend", "step")), strict=True)
+    )
+    probe.close()
+
+
+def test_the_engine_by_its_parts(model, tmp_path) -> None:
+    probe = take(EngineProbe(model, 600, 0.2, "20%", tmp_path), 4)
+    assert probe.tokens == 604  # eight were decoded
+    assert probe.attended == 121
+    assert probe.median("cold") > 0
+    for part in ("evaluate", "select", "attend", "attend cold", "place", "wait for cold rows"):
+        assert probe.median(part) > 0, part
+    probe.close()
+
+
+def test_what_is_kept(model) -> None:
+    probe = take(KeptProbe(model, 500), 2)
+    assert probe.attended == 100
+    assert len(probe.samples["step"]) == 2
+    probe.close()
+
+
+def test_the_drive(model, tmp_path) -> None:
+    probe = take(DriveProbe(geometry_of(model), tmp_path), 3)
+    probe.write()
+    assert set(probe.samples["one requests"]) == {1.0}
+    assert max(probe.samples["many requests"]) <= 128
+    assert min(probe.latency, probe.iops, probe.read_rate, probe.write_rate, probe.row) > 0
+    probe.close()
+
+
+def test_settings_and_what_they_are_called() -> None:
+    settings = validation.settings_of([512, 1024], [0.1], [0.2, 1.0])
+    assert [(each.context, each.policy, each.hot_share) for each in settings[:4]] == [
+        (512, "full", 1.0),
+        (512, "streaming-llm", 1.0),
+        (512, "hillinfer α=0.1", 0.2),
+        (512, "hillinfer α=0.1", 1.0),
+    ]
+    assert len(settings) == 8
