@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,14 @@ def test_every_file_is_looked_at_before_the_first_item(tmp_path: Path) -> None:
     (tmp_path / "repobench-p.jsonl").unlink()  # the last subset's
     with pytest.raises(DocumentError, match=r"there is no repobench-p\.jsonl"):
         next(LongBench().items(Asking(TOKENIZER, (2000,), data=tmp_path)))
+
+
+def test_a_package_that_a_metric_lacks_shows_before_the_first_item(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rouge", None)
+    with pytest.raises(SettingError, match=r"needs rouge: pip install 'hillinfer\[evaluation\]'"):
+        next(LongBench.only("qmsum")().items(Asking(TOKENIZER, (2000,), data=folder)))
 
 
 def test_retrieval_is_what_can_be_copied_from_the_prompt() -> None:

@@ -38,9 +38,12 @@ class Family(Several):
         """What one record asks."""
 
     def items(self, asking: Asking) -> Iterator[Item]:
-        """Subset after subset. All files are read and checked before the first item, and not kept: some are large."""
+        """Subset after subset. All files are read and checked before the first item, and not kept: some are large.
+
+        SettingError, then as well, for a package that a metric needs and that is missing.
+        """
         for subset in self.asked:
-            self.records(subset, asking)
+            self.score(self.item(subset, self.records(subset, asking)[0], asking), "")
         for subset in self.asked:
             for record in self.records(subset, asking):
                 yield self.item(subset, record, asking)
