@@ -27,6 +27,7 @@ EPILOG = "\n\n".join(
         "[bold]Examples[/]",
         "hillinfer eval --small    [dim]what make eval-small runs: 45 minutes on two cores[/]",
         "hillinfer eval --tasks passkey,needle --lengths 1024,2048 --limit 5 --policies hillinfer@10%,h2o@20%",
+        "hillinfer eval --tasks longbench,harness --data data --limit 20    [dim]data sets, from a folder[/]",
         "hillinfer eval --model gemma3 --lengths 4096,16384    [dim]a second model[/]",
         "hillinfer compare a.json b.json    [dim]two results beside each other[/]",
         "A run that was killed goes on where it was when the same command is given again.",
@@ -46,7 +47,12 @@ def eval_command(
         ),
     ] = POLICIES,
     tasks: Annotated[
-        str, typer.Option(help="By commas; default: all that need no data set.", rich_help_panel=_WHAT)
+        str,
+        typer.Option(
+            help="By commas: needle, longbench, longbench/trec, longbench-v2, infinitebench/passkey, harness/piqa, … "
+            "(docs/evaluation.md has all); default: all that need no data set.",
+            rich_help_panel=_WHAT,
+        ),
     ] = "",
     lengths: Annotated[
         str, typer.Option(help="Context lengths in tokens, by commas.", rich_help_panel=_WHAT)
