@@ -32,5 +32,7 @@ SMALL = [
     Part("multi-query", (2048, 4096), 4),
     Part("multi-value", (2048, 4096), 4),
     Part("tracking", (2048, 4096), 4),
+    Part("common-words", (2048,), 2),
+    Part("frequent-words", (2048,), 2),
 ]
 """For SmolLM2 in 45 minutes on two cores: few items where a prompt takes half a minute to read."""

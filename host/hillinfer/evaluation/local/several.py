@@ -52,6 +52,11 @@ def listed(parts: list[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+def _asked(question: str, begun: str) -> str:
+    """A question before the sentence makes a small model surer of what it is to end."""
+    return f"Question: {question}\nAnswer: {begun}"
+
+
 class MultiKey(_Several):
     """Everybody has a number; one is asked for."""
 
@@ -62,7 +67,10 @@ class MultiKey(_Several):
         people, numbers = drawn.sample(words.PEOPLE, _FACTS), _numbers(drawn, _FACTS)
         facts = [f"The secret number of the {who} is {number}." for who, number in zip(people, numbers, strict=True)]
         asked = drawn.sample(range(_FACTS), _QUESTIONS)[question]
-        said, answer = f"The secret number of the {people[asked]} is", numbers[asked]
+        said = _asked(
+            f"What is the secret number of the {people[asked]}?", f"The secret number of the {people[asked]} is"
+        )
+        answer = numbers[asked]
         return Hidden(_spread(facts), said, f" {answer}", [answer], {"depth": (asked + 0.5) / _FACTS})
 
     def score(self, item: Item, said: str) -> float:
@@ -82,7 +90,8 @@ class MultiQuery(_Several):
         people, numbers = drawn.sample(words.PEOPLE, _FACTS), _numbers(drawn, _FACTS)
         facts = [f"The secret number of the {who} is {number}." for who, number in zip(people, numbers, strict=True)]
         asked = [drawn.sample(range(_FACTS), _ASKED) for _ in range(_QUESTIONS)][question]
-        said = f"The secret numbers of {listed([f'the {people[at]}' for at in asked])} are"
+        of = f"secret numbers of {listed([f'the {people[at]}' for at in asked])}"
+        said = _asked(f"What are the {of}?", f"The {of} are")
         answers = [numbers[at] for at in asked]
         return Hidden(_spread(facts), said, f" {listed(answers)}", answers)
 
@@ -99,7 +108,8 @@ class MultiValue(_Several):
         drawn.shuffle(owners)
         facts = [f"A lucky number of the {people[who]} is {n}." for who, n in zip(owners, numbers, strict=True)]
         answers = [number for who, number in zip(owners, numbers, strict=True) if who == question]
-        said = f"The lucky numbers of the {people[question]} are"
+        of = f"lucky numbers of the {people[question]}"
+        said = _asked(f"What are the {of}?", f"The {of} are")
         return Hidden(_spread(facts), said, f" {listed(answers)}", answers)
 
 
@@ -118,5 +128,6 @@ class Tracking(_Several):
         for step in range(_ASKED):  # a variable is known before it is named again
             for chain, number in drawn.sample(list(zip(chains, numbers, strict=True)), _QUESTIONS):
                 facts.append(f"VAR {chain[step]} = {f'VAR {chain[step - 1]}' if step else number}.")
-        said = f"The variables with the value {numbers[question]} are"
+        value = numbers[question]
+        said = _asked(f"Which variables have the value {value}?", f"The variables with the value {value} are")
         return Hidden(_spread(facts), said, f" {listed(chains[question])}", chains[question])

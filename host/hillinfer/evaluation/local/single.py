@@ -56,8 +56,6 @@ class Needle(_Single):
     source: ClassVar[str] = "needle in a haystack (Kamradt 2023), depths × lengths"
 
     def hidden(self, drawn: random.Random, depth: float) -> Hidden:
-        place, look, thing = drawn.choice(words.PLACES), drawn.choice(words.LOOKS), drawn.choice(words.THINGS)
-        said = f"The only thing that the mayor of {place} keeps in his pocket is a"
-        return Hidden(
-            [(depth, f"{said} {look} {thing}.")], said, f" {look} {thing}", [f"{look} {thing}"], {"depth": depth}
-        )
+        place, thing = drawn.choice(words.PLACES), drawn.choice(words.THINGS)
+        said = f"The mayor of {place} hid the treasure under the"
+        return Hidden([(depth, f"{said} {thing}.")], said, f" {thing}", [thing], {"depth": depth})

@@ -8,10 +8,6 @@ PLACES = (
     "Alden", "Brimley", "Corvale", "Dunmoor", "Elstead", "Farrow", "Grenmouth", "Hollin", "Ivesham", "Kelby",
     "Larkhill", "Marlow", "Norwick", "Oakham", "Penrith", "Redcliff",
 )  # fmt: skip
-LOOKS = (
-    "silver", "wooden", "broken", "golden", "yellow", "purple", "copper", "little", "heavy", "hollow", "painted",
-    "rusty", "crooked", "shiny", "ancient", "striped",
-)  # fmt: skip
 THINGS = (
     "bell", "spoon", "button", "whistle", "lantern", "mirror", "feather", "candle", "basket", "hammer", "ribbon",
     "bottle", "pencil", "drum", "anchor", "needle",
