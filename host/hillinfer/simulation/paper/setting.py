@@ -34,6 +34,10 @@ RIVALS: Mapping[str, str] = {
 }
 """What ours is held against, all with the KV on the drive: our sources do not name the paper's baselines."""
 
+EQUAL_MASS: Mapping[str, float] = {"h2o-drive": 0.166, "leoam": 0.229, "infinigen": 0.029}
+"""Shares of the tokens with which rivals capture as much of the attention as HillInfer at 10 %: measured by hillinfer
+bench big for LongChat-7B's shape at 8,192 tokens (docs/measured/big.json)."""
+
 
 def typical(trace: Trace) -> Trace:
     """One step that does, layer by layer, what the trace's steps do on average."""

@@ -7,6 +7,9 @@ from functools import cache, partial
 
 from hillinfer.errors import HillInferError
 from hillinfer.simulation.hardware import Hardware
+from hillinfer.simulation.methods.kept import Kept
+from hillinfer.simulation.methods.registry import named as named_method
+from hillinfer.simulation.methods.retrieval import Retrieval
 from hillinfer.simulation.paper import runs, setting
 from hillinfer.simulation.paper.figure import Figure, Row, Series
 from hillinfer.simulation.paper.sensitivity import hangs_on
@@ -62,6 +65,21 @@ def _speedups(hardware: Hardware) -> dict[tuple[str, int, str], float]:
         for (model, batch, method), taken in seconds.items()
         if method != setting.OURS
     }
+
+
+def _at_equal_mass(hardware: Hardware, name: str, budget: float) -> dict[tuple[str, int], float]:
+    """Speedups over a rival that attends to another share, by model and batch."""
+    method = named_method(name)
+    assert isinstance(method, Kept | Retrieval)
+    method = replace(method, budget=budget)
+    found = {}
+    for point in _points(hardware):
+        if point.method == setting.OURS:
+            shape = named(point.model)
+            work = setting.work(runs.PAPER_LOW, shape, point.batch)
+            theirs = setting.generation(hardware, shape, name, work, method).seconds
+            found[point.model, point.batch] = theirs / point.seconds
+    return found
 
 
 def latency(hardware: Hardware) -> Figure:
@@ -126,15 +144,23 @@ def speedup(hardware: Hardware) -> Figure:
             Row(f"{bound.removeprefix('speedup-')} reduction", 100 * (1 - 1 / found[key]), "%", ALL[reduced], why)
         )
     for method, what in setting.RIVALS.items():
-        own = [value for (_, _, each), value in found.items() if each == method]
-        rows.append(Row(f"over {what}: least", min(own), "×", ALL["speedup-least"]))
-        rows.append(Row(f"over {what}: most", max(own), "×", ALL["speedup-most"]))
+        own = {(model, batch): value for (model, batch, each), value in found.items() if each == method}
+        rows += _range(f"over {what}", own)
+    for method, budget in setting.EQUAL_MASS.items():
+        what = f"over {setting.RIVALS[method]}, at HillInfer's captured mass ({budget:.1%} of the tokens)"
+        rows += _range(what, _at_equal_mass(hardware, method, budget))
     series = [
         Series(f"{method}, {model}", setting.BATCHES, [found[model, batch, method] for batch in setting.BATCHES])
         for model in setting.MODELS
         for method in setting.RIVALS
     ]
     return Figure("speedup", "How much faster HillInfer is", rows, series, "batch", "× faster")
+
+
+def _range(what: str, found: dict[tuple[str, int], float]) -> list[Row]:
+    """The least and the largest of speedups by model and batch."""
+    ends = (("least", min(found, key=found.__getitem__)), ("most", max(found, key=found.__getitem__)))
+    return [Row(f"{what}: {end}", found[at], "×", ALL["speedup-range"], f"{at[0]}, batch {at[1]}") for end, at in ends]
 
 
 def extreme(hardware: Hardware) -> Figure:
