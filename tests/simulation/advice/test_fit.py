@@ -52,6 +52,12 @@ def test_a_longer_context_is_never_quicker(method: str, box: Hardware) -> None:
     assert known == sorted(known)
 
 
+def test_a_kv_cache_of_just_more_than_dram_lies_on_the_drive_too(box: Hardware) -> None:
+    found = cell(box, SHAPE, "full", 131072, 4)  # 68.7 GB beside 64 GB of DRAM
+    assert found.ms is not None
+    assert found.where == "93% in DRAM, the rest on the drive"
+
+
 def test_a_box_that_is_too_small_says_what_would_fit(box: Hardware) -> None:
     small = custom(box, gpu_memory=int(17e9), dram=int(2e9), ssd=int(4e9))
     with pytest.raises(MemoryBudgetError, match="serves up to") as told:

@@ -125,7 +125,7 @@ def _full(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tie
     trace = _trace(runs.PAPER_LOW, shape, context, batch)
     yield "all where it is computed", Full("device"), trace
     yield "all in DRAM", Full("dram"), trace
-    share = math.floor(1000 * there.hot_share) / 1000  # rounded up it would be a byte too much
+    share = math.floor(100 * there.hot_share * context / (context + runs.STEPS)) / 100  # what is decoded has room, too
     yield f"{share:.0%} in DRAM, the rest on the drive", Full("drive", share=1 - share), trace
 
 
