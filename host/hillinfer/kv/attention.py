@@ -77,11 +77,10 @@ def attend_weighed(
 
 def merge(parts: list[Partial]) -> Partial:
     """Attention over the union of disjoint parts of the context."""
-    if len(parts) == 1:
-        return parts[0]
-    lses = torch.stack([lse for _, lse in parts])
-    total = lses.logsumexp(0)
-    weights = (lses - total).exp()
-    out = sum(part.float() * weight[..., None] for (part, _), weight in zip(parts, weights, strict=True))
-    assert isinstance(out, torch.Tensor)
-    return out.to(parts[0][0].dtype), total
+    out, lse = parts[0]
+    for other, other_lse in parts[1:]:
+        # exp(other_lse) / (exp(lse) + exp(other_lse)): one look at the outputs, whatever the number of parts
+        share = torch.sigmoid(other_lse - lse)
+        out = torch.lerp(out.float(), other.float(), share[..., None])
+        lse = torch.logaddexp(lse, other_lse)
+    return out.to(parts[0][0].dtype), lse
