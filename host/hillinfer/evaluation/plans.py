@@ -23,15 +23,16 @@ def plan_of(tasks: Sequence[str], lengths: Sequence[int], limit: int | None) -> 
 
 
 SMALL = [
-    Part("text", (4096,), 4),
+    Part("text", (4096,), 3),
     Part("text", (8192,), 2),
-    Part("passkey", (2048, 4096), 5),
-    Part("passkey", (8192,), 3),
+    Part("passkey", (2048, 4096), 4),
+    Part("passkey", (8192,), 2),
     Part("needle", (1024, 2048, 4096, 8192), 5),
-    Part("multi-key", (2048, 4096), 8),
-    Part("multi-query", (2048, 4096), 4),
-    Part("multi-value", (2048, 4096), 4),
-    Part("tracking", (2048, 4096), 4),
+    Part("multi-key", (2048,), 6),
+    Part("multi-key", (4096,), 4),
+    Part("multi-query", (2048,), 4),
+    Part("multi-value", (2048,), 4),
+    Part("tracking", (2048,), 4),
     Part("common-words", (2048,), 2),
     Part("frequent-words", (2048,), 2),
 ]
