@@ -63,8 +63,8 @@ figures: setup  ## pictures of all that was measured (SVG and PNG in build/figur
 		.venv/bin/hillinfer simulate run --method hillinfer --steps 4 --trace build/reports/timeline-simulated.json > /dev/null
 	@.venv/bin/hillinfer report --pictures build/figures
 
-results: setup  ## docs/results.md from docs/measured; FROM=build/reports keeps a run's reports there first (ONLY=decode,big some)
-	@$(PY) -m scripts.results $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only $(ONLY))
+results: setup  ## docs/results.md from docs/measured; FROM=build/reports keeps a run's reports there first (ONLY=decode,big some; COMMAND='…' made it)
+	@$(PY) -m scripts.results $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only $(ONLY)) $(if $(COMMAND),--command '$(COMMAND)')
 
 include hardware.mk
 

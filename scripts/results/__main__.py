@@ -2,6 +2,7 @@
 
     python -m scripts.results                        the page anew
     python -m scripts.results --from build/reports   first keep the reports of a run in place of those kept so far
+    python -m scripts.results --from build/reports --only eval-gemma --command "hillinfer eval --model gemma3 …"
 
 Remarks in a kept report are about its own run; a new one has none until somebody writes them into its file.
 """
@@ -24,13 +25,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="results", description="Write docs/results.md from docs/measured.")
     parser.add_argument("--from", dest="folder", type=Path, help="keep the reports of this folder first")
     parser.add_argument("--only", default="", help="reports to keep, by commas: decode,big; default: all there are")
+    parser.add_argument("--command", default="", help="what made the one report of --only, if not what its table says")
     options = parser.parse_args()
     only = [name.strip() for name in options.only.split(",") if name.strip()]
+    if options.command and len(only) != 1:
+        parser.error("--command is of one report: name it with --only")
     try:
         if options.folder is not None:
             for source in sources():
                 wanted = not only or source.file.removesuffix(".json") in only
-                if wanted and keep(source, options.folder, DOCS / "measured"):
+                if wanted and keep(source, options.folder, DOCS / "measured", options.command):
                     print(f"kept: docs/measured/{source.file}")
         (DOCS / "results.md").write_text(render(DOCS / "measured"), encoding="utf-8")
     except HillInferError as error:

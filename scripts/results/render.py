@@ -22,11 +22,13 @@ from hillinfer.figures import (
     io,
     kernel,
     memory,
+    needles,
     paper,
     policies,
     reports,
     scorer,
     summary,
+    tasks,
     validation,
 )
 from hillinfer.figures.numbers import percent
@@ -39,6 +41,8 @@ BY_HAND = (
     report("locality.json", "hillinfer bench decode", reports.Locality),
 )
 _NOT_SHOWN = ("timeline.json", "timeline-simulated.json")
+_WORDS = 30
+"""Characters from which on a cell is text."""
 _DRAWERS = {
     "ablation": ablation,
     "balance": balance,
@@ -51,10 +55,12 @@ _DRAWERS = {
     "io": io,
     "kernel": kernel,
     "memory": memory,
+    "needles": needles,
     "paper": paper,
     "policies": policies,
     "scorer": scorer,
     "summary": summary,
+    "tasks": tasks,
     "validation": validation,
 }
 
@@ -63,6 +69,12 @@ def sources() -> list[Source[Any]]:
     """Every report in JSON that the page of results can show."""
     known = {chapter.source.file: chapter.source for chapter in CHAPTERS}
     return [known[file] for file in known if file.endswith(".json") and file not in _NOT_SHOWN]
+
+
+def missing(measured: Path) -> list[tuple[str, str]]:
+    """Title and command of what the page could show and has not."""
+    titles = {chapter.source.file: chapter.title for chapter in reversed(CHAPTERS)}
+    return [(titles[each.file], each.command) for each in sources() if not (measured / each.file).exists()]
 
 
 def render(measured: Path) -> str:
@@ -85,14 +97,16 @@ def render(measured: Path) -> str:
     environment.filters |= {"table": markdown, "share": percent}
     machines = Counter(content.measured.machine for content in known.values() if content is not None)
     usual = machines.most_common(1)[0][0] if machines else "none"
-    environment.globals |= {"machine": usual, "draw": _DRAWERS}
+    environment.globals |= {"machine": usual, "draw": _DRAWERS, "missing": missing(measured)}
     text = environment.get_template("results.md.j2").render(known)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
 def markdown(table: Table) -> str:
     """A table in Markdown: words to the left, figures to the right, HillInfer's rows in bold."""
-    lines = [table.headings, ["---" if at < table.words else "---:" for at in range(len(table.headings))]]
+    long = {at for row in table.rows for at, cell in enumerate(row) if len(cell) > _WORDS}
+    sides = ["---" if at < table.words or at in long else "---:" for at in range(len(table.headings))]
+    lines = [table.headings, sides]
     for row in table.rows:
         cells = [cell.replace("|", "\\|") for cell in row]
         if cells[0] == "hillinfer" or cells[0].startswith("hillinfer α=0.1, all"):

@@ -107,6 +107,7 @@ def _validation() -> dict[str, Any]:
 
 _REPORTS: dict[str, dict[str, Any]] = {
     "eval-small.json": evaluation(),
+    "eval-gemma.json": evaluation() | {"model": "another"},
     "timeline.json": chrome_trace(),
     "timeline-simulated.json": chrome_trace(),
     "kernel.json": _kernel(),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hillinfer.figures.canvas import legend_above, panels, style
+from hillinfer.figures.contender import FULL, name
 from hillinfer.figures.numbers import NONE, count, form, percent, tokens
 from hillinfer.figures.palette import SOFT, look
 from hillinfer.figures.picture import Picture, Table
 from hillinfer.figures.reports import EvalRow, Evaluation
-
-FULL = "full"
 
 
 def pictures(report: Evaluation) -> list[Picture]:
@@ -32,12 +31,13 @@ def _contexts(report: Evaluation) -> list[int]:
 def _overview(rows: Sequence[EvalRow]) -> Table:
     """Scores, with an arrow down where the interval of the difference is below 0; of texts, the KL in nats."""
     tasks = list(dict.fromkeys(row.task for row in rows))
+    scored = {row.task for row in rows if row.score is not None}
     counted = {row.task for row in rows if row.counts}
     lines = []
-    for method in dict.fromkeys((row.policy, row.budget) for row in rows):
-        mine = {row.task: row for row in rows if (row.policy, row.budget) == method}
-        lines.append((_name(method), *(_score(mine.get(task)) for task in tasks)))
-    headings = ("policy", *(task if task in counted else f"{task} (does not count)" for task in tasks))
+    for method in dict.fromkeys(row.method for row in rows):
+        mine = {row.task: row for row in rows if row.method == method}
+        lines.append((name(method), *(_score(mine.get(task)) for task in tasks)))
+    headings = ("policy", *(f"{task} (does not count)" if task in scored - counted else task for task in tasks))
     title = f"{count(rows[0].context)} tokens: scores; ↓: below the full cache by more than chance; of texts, the KL"
     return Table(headings, lines, title=title)
 
@@ -53,12 +53,12 @@ def _score(row: EvalRow | None) -> str:
 
 def _picture(report: Evaluation, rows: Sequence[EvalRow]) -> Picture:
     tasks = list(dict.fromkeys((row.task, row.context) for row in rows))
-    methods = list(dict.fromkeys((row.policy, row.budget) for row in rows))
+    methods = list(dict.fromkeys(row.method for row in rows))
     spread = 0.8 / max(1, len(methods))
     with style():
         figure, [axes] = panels(height=1.6 + len(tasks) * max(0.34, 0.085 * len(methods)))
         for number, method in enumerate(methods):
-            mine = {(row.task, row.context): row for row in rows if (row.policy, row.budget) == method}
+            mine = {(row.task, row.context): row for row in rows if row.method == method}
             offset = (number - (len(methods) - 1) / 2) * spread
             found = [(place, mine[task]) for place, task in enumerate(tasks) if task in mine]
             places = [place + offset for place, _ in found]
@@ -67,7 +67,7 @@ def _picture(report: Evaluation, rows: Sequence[EvalRow]) -> Picture:
                 if row.interval is not None:
                     axes.plot(row.interval, (place, place), color=how["color"], linewidth=1.6)
             marks = [row.difference or 0.0 for _, row in found]
-            axes.plot(marks, places, label=_name(method), **(how | {"linestyle": "none"}))
+            axes.plot(marks, places, label=name(method), **(how | {"linestyle": "none"}))
         axes.axvline(0, color=SOFT, linewidth=1.2)
         axes.set_yticks(range(len(tasks)), [f"{task}, {tokens(context)}" for task, context in tasks])
         axes.set_ylim(len(tasks) - 0.5, -0.5)
@@ -92,7 +92,7 @@ _HEADINGS = ("policy", "score", "difference", "95 % interval", "NLL difference",
 def _cells(row: EvalRow) -> tuple[str, ...]:
     interval = NONE if row.interval is None else " … ".join(f"{end * 100:+.1f}" for end in row.interval)
     return (
-        _name((row.policy, row.budget)),
+        name(row.method),
         percent(row.score, 1),
         NONE if row.difference is None else f"{row.difference * 100:+.1f}",
         interval,
@@ -106,8 +106,3 @@ def _cells(row: EvalRow) -> tuple[str, ...]:
 def _all(rows: Sequence[EvalRow]) -> Table:
     lines = [(row.task, count(row.context), *_cells(row)) for row in rows]
     return Table(("task", "tokens", *_HEADINGS), lines, words=1)
-
-
-def _name(method: tuple[str, float]) -> str:
-    policy, budget = method
-    return policy if budget >= 1 else f"{policy} {percent(budget)}"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from hillinfer.figures.canvas import WIDTH, style
+from hillinfer.figures.contender import name
 from hillinfer.figures.numbers import NONE, count, percent, tokens
 from hillinfer.figures.palette import INK, SOFT, on
 from hillinfer.figures.picture import Picture, Table
@@ -23,6 +24,33 @@ def pictures(report: Evaluation) -> list[Picture]:
     ]
 
 
+def by_depth(report: Evaluation) -> list[Table]:
+    """The same as a small table per task: policies down, depths across, in a cell the lengths."""
+    scored = [row for row in report.rows if row.score is not None and row.by_label.get("depth")]
+    return [_small(task, [row for row in scored if row.task == task]) for task in dict.fromkeys(r.task for r in scored)]
+
+
+def _small(task: str, rows: Sequence[EvalRow]) -> Table:
+    contexts = sorted({row.context for row in rows})
+    counted = {row.context for row in rows if row.counts}
+    depths = sorted({float(depth) for row in rows for depth in row.by_label.get("depth", {})})
+    lines = []
+    for method in dict.fromkeys(row.method for row in rows):
+        scores = _scores(rows, method)
+        lines.append(
+            (name(method), *(_cell([scores.get((context, depth)) for context in contexts]) for depth in depths))
+        )
+    lengths = " · ".join(tokens(each) if each in counted else f"({tokens(each)})" for each in contexts)
+    title = f"{task}, by depth: found, % at {lengths} tokens; one number where all are alike"
+    return Table(("policy", *(percent(depth) for depth in depths)), lines, title=title)
+
+
+def _cell(scores: Sequence[float | None]) -> str:
+    """One figure where all are the same."""
+    cells = [NONE if score is None else f"{score * 100:.0f}" for score in scores]
+    return cells[0] if len(set(cells)) == 1 else " · ".join(cells)
+
+
 def _picture(task: str, rows: Sequence[EvalRow]) -> Picture:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex
@@ -30,7 +58,7 @@ def _picture(task: str, rows: Sequence[EvalRow]) -> Picture:
 
     contexts = sorted({row.context for row in rows})
     depths = sorted({float(depth) for row in rows for depth in row.by_label.get("depth", {})})
-    methods = list(dict.fromkeys((row.policy, row.budget) for row in rows))
+    methods = list(dict.fromkeys(row.method for row in rows))
     down = math.ceil(len(methods) / _ACROSS)
     with style():
         colours = LinearSegmentedColormap.from_list("found", [_LOW, "#c96a3d", _HIGH])
@@ -51,7 +79,7 @@ def _picture(task: str, rows: Sequence[EvalRow]) -> Picture:
             axes.invert_yaxis()
             axes.grid(visible=False)
             axes.tick_params(length=0, labelcolor=INK)
-            axes.set_title(_name(method))
+            axes.set_title(name(method))
         for axes in panes[len(methods) :]:
             axes.set_axis_off()
         if panes:
@@ -61,7 +89,7 @@ def _picture(task: str, rows: Sequence[EvalRow]) -> Picture:
         bar.set_label("found, %  (across: tokens in the text)")
         bar.outline.set_visible(False)
     means = [(sum(found) / len(found), method) for method in methods if (found := list(_scores(rows, method).values()))]
-    says = "Found on average: " + ", ".join(f"{_name(method)} {percent(mean)}" for mean, method in means) + "."
+    says = "Found on average: " + ", ".join(f"{name(method)} {percent(mean)}" for mean, method in means) + "."
     return Picture(f"needles-{task}", f"{task}: found, by length and depth", says, figure, _table(rows, depths))
 
 
@@ -70,7 +98,7 @@ def _table(rows: Sequence[EvalRow], depths: Sequence[float]) -> Table:
     for row in rows:
         scores = {float(depth): score for depth, score in row.by_label.get("depth", {}).items()}
         cells = [percent(scores[depth]) if depth in scores else NONE for depth in depths]
-        lines.append((_name((row.policy, row.budget)), count(row.context), *cells))
+        lines.append((name(row.method), count(row.context), *cells))
     return Table(("policy", "tokens", *(f"depth {percent(depth)}" for depth in depths)), lines)
 
 
@@ -78,11 +106,6 @@ def _scores(rows: Sequence[EvalRow], method: tuple[str, float]) -> dict[tuple[in
     return {
         (row.context, float(depth)): score
         for row in rows
-        if (row.policy, row.budget) == method
+        if row.method == method
         for depth, score in row.by_label.get("depth", {}).items()
     }
-
-
-def _name(method: tuple[str, float]) -> str:
-    policy, budget = method
-    return policy if budget >= 1 else f"{policy} {percent(budget)}"

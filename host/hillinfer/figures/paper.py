@@ -25,10 +25,44 @@ def pictures(report: Paper) -> list[Picture]:
 
 def tables(report: Paper) -> list[Table]:
     """Statement, ours, the difference, and why, of every figure."""
+    return _by_figure(report, report.rows)
+
+
+def compared(report: Paper) -> list[Table]:
+    """Of them the values that the papers give as numbers."""
+    return _by_figure(report, [row for row in report.rows if row.reproduced is not None])
+
+
+def unnumbered(report: Paper) -> list[Table]:
+    """Of them those that the papers state without a number."""
+    return _by_figure(report, [row for row in report.rows if row.reproduced is None and row.paper is not None])
+
+
+def says(report: Paper) -> str:
+    """How many values are met."""
+    met = [row.reproduced for row in report.rows if row.reproduced is not None]
+    return f"{_of(met)} values that the papers give as numbers are within {report.close:.0%} of what they state."
+
+
+def counts(report: Paper) -> Table:
+    """Of every figure: values that a paper gives as numbers, and how many of them are met."""
+    titles = {each.figure: each.title for each in report.figures}
+    lines = []
+    for figure in dict.fromkeys(row.figure for row in report.rows):
+        met = [row.reproduced for row in report.rows if row.figure == figure and row.reproduced is not None]
+        lines.append((titles.get(figure, figure), _of(met) if met else "no number stated"))
+    return Table(("figure", f"within {report.close:.0%} of what is stated"), lines)
+
+
+def _of(met: Sequence[bool]) -> str:
+    return f"{sum(met)} of {len(met)}"
+
+
+def _by_figure(report: Paper, rows: Sequence[Stated]) -> list[Table]:
     titles = {each.figure: each.title for each in report.figures}
     return [
-        _table([row for row in report.rows if row.figure == figure], titles.get(figure, figure))
-        for figure in dict.fromkeys(row.figure for row in report.rows)
+        _table([row for row in rows if row.figure == figure], titles.get(figure, figure))
+        for figure in dict.fromkeys(row.figure for row in rows)
     ]
 
 
@@ -50,11 +84,8 @@ def _picture(each: PaperFigure, rows: Sequence[Stated]) -> Picture:
         axes.set_xlabel(each.x, loc="right")
         axes.set_ylabel(each.y)
         legend_above(figure, axes, columns=3)
-    compared = [row for row in rows if row.reproduced is not None]
-    within = sum(row.reproduced is True for row in compared)
-    says = (
-        f"{within} of {len(compared)} values of this figure that a paper states are met." if compared else "Ours alone."
-    )
+    met = [row.reproduced for row in rows if row.reproduced is not None]
+    says = f"{_of(met)} values of this figure that a paper states are met." if met else "Ours alone."
     return Picture(f"paper-{each.figure}", each.title, " ".join([says, *each.notes]), figure, _curves(each))
 
 

@@ -259,7 +259,6 @@ class EvalRow(_Read):
     task: str
     context: int
     score: float | None = None
-    full_score: float | None = None
     difference: float | None = None
     interval: tuple[float, float] | None = None
     nll_difference: float | None = None
@@ -267,9 +266,16 @@ class EvalRow(_Read):
     kl: float | None = None
     items: int = 0
     counts: bool = True
-    device_bytes: float | None = None
-    hot_bytes: float | None = None
+    retrieval: bool = False
+    device_bytes: int | float | None = None
+    hot_bytes: int | float | None = None
     by_label: dict[str, dict[str, float]] = {}
+    note: str = ""
+
+    @property
+    def method(self) -> tuple[str, float]:
+        """Who it is: policy and budget."""
+        return self.policy, self.budget
 
     @property
     def fast_bytes(self) -> float | None:
@@ -341,6 +347,7 @@ class Paper(Report):
 
     kind: Literal["hillinfer-simulate-paper"]
     version: Literal[1]
+    close: float = 0.15
     rows: list[Stated]
     figures: list[PaperFigure]
 

@@ -43,10 +43,19 @@ def picture(report: Simulated) -> Picture:
         axes.set_xlabel("measured step, ms", loc="right")
         axes.set_ylabel("simulated step, ms")
         legend_above(figure, axes, columns=4)
-    good = sum(abs(row.error) <= WITHIN for row in rows)
-    worst = max((abs(row.error) for row in rows), default=0.0)
-    says = f"{good} of {len(rows)} simulated steps are within a fifth of measured ones, the worst off by {worst:.0%}."
-    return Picture("validation", "The timing model against measured steps", says, figure, table(report))
+    return Picture("validation", "The timing model against measured steps", says(report), figure, table(report))
+
+
+def says(report: Simulated) -> str:
+    """How many settings are close, and how far off the others."""
+    errors = [abs(row.error) for row in report.rows]
+    if not errors:
+        return "Nothing was simulated."
+    good = sum(error <= WITHIN for error in errors)
+    return (
+        f"{good} of {len(errors)} simulated steps are within a fifth of measured ones; the mean error is "
+        f"{sum(errors) / len(errors):.0%}, the largest {max(errors):.0%}."
+    )
 
 
 def table(report: Simulated) -> Table:

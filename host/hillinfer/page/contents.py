@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hillinfer.figures import (
@@ -165,6 +166,22 @@ CHAPTERS: Sequence[Chapter] = (
     ),
     Chapter(
         QUALITY,
+        "second-model",
+        "Tasks, a second model",
+        "The same beside another model's full cache.",
+        report(
+            "eval-gemma.json",
+            "hillinfer eval --model gemma3 --output build/reports/eval-gemma.json",
+            reports.Evaluation,
+        ),
+        lambda found: [
+            replace(each, name=f"second-{each.name}")
+            for each in [*differences.pictures(found), *needles.pictures(found)]
+        ],
+        differences.tables,
+    ),
+    Chapter(
+        QUALITY,
         "copies",
         "Scoring copies",
         "How small a copy of the keys can be and still rank well.",
@@ -232,7 +249,7 @@ CHAPTERS: Sequence[Chapter] = (
         "What the papers state, what the timing model gives for the same box, and where they differ, why.",
         report("simulate-paper.json", "hillinfer simulate paper", reports.Paper),
         paper.pictures,
-        paper.tables,
+        lambda found: [paper.counts(found), *paper.tables(found)],
     ),
     Chapter(
         MODEL,
