@@ -175,7 +175,7 @@ CHAPTERS: Sequence[Chapter] = (
             reports.Evaluation,
         ),
         lambda found: [
-            replace(each, name=f"second-{each.name}")
+            replace(each, name=f"{each.name}-second")
             for each in [*differences.pictures(found), *needles.pictures(found)]
         ],
         differences.tables,
