@@ -8,6 +8,7 @@ from hillinfer.integrations.transformers import geometry_of
 from hillinfer.simulation import validation
 from hillinfer.simulation.measuring.drive import DriveProbe
 from hillinfer.simulation.measuring.engine import EngineProbe
+from hillinfer.simulation.measuring.here import Probes
 from hillinfer.simulation.measuring.kept import KeptProbe
 from hillinfer.simulation.measuring.model import ModelProbe
 from hillinfer.simulation.measuring.stock import StockProbe
@@ -65,12 +66,26 @@ def test_what_is_kept(model) -> None:
 
 
 def test_the_drive(model, tmp_path) -> None:
-    probe = take(DriveProbe(geometry_of(model), tmp_path), 3)
+    probe = take(DriveProbe(geometry_of(model, 1), tmp_path), 3)
     probe.write()
     assert set(probe.samples["one requests"]) == {1.0}
     assert max(probe.samples["many requests"]) <= 128
     assert min(probe.latency, probe.iops, probe.read_rate, probe.write_rate, probe.row) > 0
     probe.close()
+
+
+def test_the_figures_are_of_one_layer(model, tmp_path) -> None:
+    """Put together again they give the step they were taken from: found where a step's time passed for a layer's."""
+    probes = Probes(model, tmp_path, lambda _: None)
+    for probe in probes.contenders:
+        take(probe, 3)
+    box, near = probes.hardware(), probes.stock[0]
+    probes.close()
+    layers, row_bytes = probes.model.layers, geometry_of(model, 1).row_bytes
+    growing = near.tokens * row_bytes * (1 / box.software.stock_append + 1 / box.software.stock_attend)
+    whole = probes.model.median("floor") + layers * (box.software.stock_layer + growing)
+    assert layers > 1
+    assert whole == pytest.approx(near.median("step")) or box.software.stock_layer == 0
 
 
 def test_settings_and_what_they_are_called() -> None:

@@ -128,7 +128,7 @@ def _geometry(model: str | None, shape: str | None, dtype: Dtype) -> Geometry:
     from hillinfer.models import load
 
     with stderr().status("loading the model"):
-        return geometry_of(load(model, getattr(torch, dtype.value)).model)
+        return geometry_of(load(model, getattr(torch, dtype.value)).model, 1)
 
 
 def shape_of(shape: str, dtype: Dtype, layers: int = 1) -> Geometry:

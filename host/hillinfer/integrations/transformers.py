@@ -534,7 +534,7 @@ def _name(model: PreTrainedModel) -> str:
     return type(model).__name__
 
 
-def geometry_of(model: PreTrainedModel, layers: int = 1) -> Geometry:
+def geometry_of(model: PreTrainedModel, layers: int) -> Geometry:
     """The shape of a model's keys and values in ``layers`` of its layers; ModelError where heads differ in shape."""
     config = model.config.get_text_config(decoder=True)
     try:

@@ -43,7 +43,7 @@ class Probes:
 
     def __init__(self, model: PreTrainedModel, cold_dir: Path | None, on_progress: Callable[[str], None]) -> None:
         self._store = StoreSettings(cold_dir=cold_dir)
-        self._geometry = geometry_of(model)
+        self._geometry = geometry_of(model, model.config.get_text_config().num_hidden_layers)
         self._opened: list[Probe] = []
         on_progress("preparing the measurements")
         try:
