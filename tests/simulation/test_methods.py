@@ -48,6 +48,8 @@ def test_one_resource_takes_bytes_over_rate() -> None:
     assert seconds(box(smartssd__scan=rate, smartssd__cards=2), alone) == pytest.approx(0.4 * KEYS / rate)
     assert seconds(box(smartssd__drive__read=rate), alone) == pytest.approx(2_500 * ROW / rate)
     assert seconds(box(smartssd__drive__iops=1e3), alone) == pytest.approx(1.0)
+    one_after_another = {"smartssd__drive__request": 1e-3, "smartssd__drive__read": rate, "smartssd__drive__iops": 1e3}
+    assert seconds(box(**one_after_another), alone) == pytest.approx(1.0 + 2_500 * ROW / rate)
     assert seconds(box(smartssd__p2p=rate), HillInfer(ahead=False, streamed=True)) == pytest.approx(0.8 * KEYS / rate)
     assert seconds(box(smartssd__p2p=rate), alone) < 1e-6
     assert seconds(box(smartssd__launch=0.5), alone) == pytest.approx(0.5)

@@ -198,7 +198,7 @@ class Machine:
         on, drive, count = ("ssd", self.hardware.ssd, 1.0) if plain else self.cold_drive()
         nbytes = rows * self.shape.row_bytes
         yield self.env.timeout(drive.latency)
-        seconds = max(requests / drive.iops, nbytes / drive.read) / count
+        seconds = max(requests / drive.iops, requests * drive.request + nbytes / drive.read) / count
         yield self.flows.start(name, {on: seconds, "dram": nbytes / self.hardware.dram.bandwidth})
 
     def write(self, rows: float, *, name: str = "write", plain: bool = False) -> simpy.Event:

@@ -71,6 +71,8 @@ class Drive(Part):
     read, write  bytes/s of large requests
     iops         small random reads per second, many in flight
     latency      seconds of one of them
+    request      seconds that each read takes of the drive on top of its bytes: not nothing where requests are served
+                 one after another, as by a drive that is a file of another machine
     """
 
     capacity: Positive
@@ -78,6 +80,7 @@ class Drive(Part):
     write: Positive
     iops: Positive
     latency: Number
+    request: Number = Number(0, "reads are served beside each other, up to iops and read")
 
 
 class SmartSsd(Part):

@@ -86,6 +86,11 @@ class DriveProbe(Probe):
         return self.median("many requests") / max(1e-9, self.median("many") - self.median("one"))
 
     @property
+    def request(self) -> float:
+        """Seconds of a small read, many in flight, that its bytes don't explain."""
+        return max(0.0, 1 / self.iops - self.row_bytes / self.read_rate)
+
+    @property
     def read_rate(self) -> float:
         """Bytes per second of large reads."""
         return self.stretch * self.row_bytes / max(1e-9, self.median("stretch") - self.median("one"))

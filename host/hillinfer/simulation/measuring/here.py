@@ -133,6 +133,7 @@ class Probes:
             "write": _measured(drive.write_rate, "a write that was waited for"),
             "iops": _measured(drive.iops, "128 rows apart, by the reader of a step"),
             "latency": _measured(drive.latency, "one row, by the reader of a step"),
+            "request": _measured(drive.request, "128 rows apart, less what as many bytes of neighbours take"),
         }
 
     def _model(self) -> dict[str, Any]:
