@@ -164,7 +164,7 @@ class RowReader:
     def __init__(
         self,
         engine: str = "auto",
-        depth: int = 256,
+        depth: int = 512,
         arena_bytes: int = 8388608,
         request_bytes: int = 131072,
         gap_bytes: int = 16384,

@@ -119,7 +119,7 @@ void bind_rows(nb::module_& m) {
                      ReaderSettings{engine, depth, arena_bytes, request_bytes, gap_bytes});
                  new (self) Reader{std::move(made)};
              },
-             "engine"_a = "auto", "depth"_a = 256, "arena_bytes"_a = 8 << 20, "request_bytes"_a = 1 << 17,
+             "engine"_a = "auto", "depth"_a = 512, "arena_bytes"_a = 8 << 20, "request_bytes"_a = 1 << 17,
              "gap_bytes"_a = 1 << 14)
         .def_prop_ro("engine", [](const Reader& self) { return std::string(self.reader->engine()); })
         .def_prop_ro("refused", [](const Reader& self) { return self.reader->refused(); },

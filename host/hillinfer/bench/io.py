@@ -24,12 +24,12 @@ from hillinfer.csd.cold.write_behind import WriteBehind
 
 ENGINES = ("io_uring", "pool")
 ROW_BYTES = (768, 1536, 4096, 16384, 65536)
-DEPTHS = (1, 8, 32, 64, 128, 256)
+DEPTHS = (1, 8, 32, 64, 128, 256, 512)
 GAPS = (0, 4096, 8192, 16384, 32768, 65536)
 GAP = 16384  # over which the cold pool reads
 GAP_ROWS = (1536, 4096, 16384)
 PLANE_ROWS = (1536, 4096, 16384, 65536)
-DEPTH = 256  # of all that does not ask for depths: what the cold pool reads with
+DEPTH = 512  # of all that does not ask for depths: what the cold pool reads with
 _ARENA, _REQUEST = 8 << 20, 1 << 17  # as the cold pool has them
 _WRITE = 4 << 20
 _BATCH = 512  # rows of a read
