@@ -131,6 +131,13 @@ def test_a_score_says_what_was_said_right() -> None:
         assert (judge.score(item, said), judge.settled(item, said)) == (score, settled)
 
 
+@pytest.mark.parametrize("task", registry.local_names())
+@pytest.mark.parametrize("length", [1, 60, 64])
+def test_a_length_without_room_is_refused(task: str, length: int) -> None:
+    with pytest.raises(DocumentError, match="ask for longer --lengths"):
+        items(task, lengths=[length], limit=1)
+
+
 def test_texts_come_from_a_file_or_a_folder_of_books(tmp_path: Path) -> None:
     books = {"a.txt": "An apple. " * 400, "b.txt": "A boat. " * 500, "short.txt": "Too short."}
     for name, text in books.items():

@@ -6,6 +6,7 @@ import pytest
 
 from hillinfer.errors import SettingError
 from hillinfer.evaluation import registry
+from hillinfer.evaluation.plans import Part, plan_of
 from hillinfer.evaluation.task import Task
 
 
@@ -36,3 +37,9 @@ def test_a_data_set_is_all_its_subsets() -> None:
     assert registry.parts("infinitebench")[0] == "infinitebench/passkey"
     assert registry.parts("longbench/trec") == ["longbench/trec"]
     assert registry.parts("needle") == ["needle"]
+
+
+def test_what_is_named_twice_is_asked_once() -> None:
+    plan = plan_of(["longbench/trec", "longbench", "needle", "needle"], [1024, 2048, 1024], 3)
+    assert plan[-1] == Part("needle", (1024, 2048), 3)
+    assert len(plan) == 22

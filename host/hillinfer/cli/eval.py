@@ -162,11 +162,11 @@ def _plan(tasks: str, lengths: str, limit: int | None) -> list[Part]:
     from hillinfer.evaluation import registry
     from hillinfer.evaluation.plans import plan_of
 
-    wanted = [int(length) for length in numbers(lengths, "lengths")]
-    if not wanted or min(wanted) < 1:
+    wanted = numbers(lengths, "lengths")
+    if not wanted or not all(length >= 1 and length.is_integer() for length in wanted):
         raise SettingError(f"--lengths is {lengths!r}: write numbers of tokens with commas between them")
     named = [task.strip() for task in tasks.split(",") if task.strip()]
-    return plan_of(named or registry.local_names(), wanted, limit)
+    return plan_of(named or registry.local_names(), [int(length) for length in wanted], limit)
 
 
 def _digest(profile: Path) -> str:

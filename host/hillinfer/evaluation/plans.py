@@ -18,8 +18,12 @@ class Part:
 
 
 def plan_of(tasks: Sequence[str], lengths: Sequence[int], limit: int | None) -> list[Part]:
-    """The same lengths and limit for every task, and every subset of a data set; SettingError for an unknown one."""
-    return [Part(part, tuple(lengths), limit) for task in tasks for part in registry.parts(task)]
+    """The same lengths and limit for every task, and every subset of a data set; SettingError for an unknown one.
+
+    Each once, however often it is named: an item that counts twice would make intervals too narrow.
+    """
+    parts = dict.fromkeys(part for task in tasks for part in registry.parts(task))
+    return [Part(part, tuple(dict.fromkeys(lengths)), limit) for part in parts]
 
 
 SMALL = [

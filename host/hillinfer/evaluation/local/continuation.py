@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 
 from hillinfer.bench.texts import passages
+from hillinfer.errors import DocumentError
 from hillinfer.evaluation.local.texts import books, start_tokens
 from hillinfer.evaluation.task import Asking, Item, Task
 
@@ -27,6 +28,8 @@ class Text(Task):
         wanted = asking.limit or _PASSAGES
         each = -(-wanted // len(found))
         for context in asking.lengths:
+            if context <= len(start) + _STEPS:
+                raise DocumentError(f"{context} tokens are too few for {_STEPS} after a text: ask for longer --lengths")
             for number in range(wanted):
                 window = passages(found[number % len(found)], context - len(start), each)[number // len(found)]
                 tokens = torch.cat([start, window[0]])

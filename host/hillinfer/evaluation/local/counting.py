@@ -54,8 +54,8 @@ class _Counting(Task):
         total = room  # at least a token each
         while True:
             counts = self.counts(total)
-            if counts[ASKED - 1] <= counts[ASKED]:
-                raise DocumentError(f"{room} tokens are too few for a list of words: ask for longer --lengths")
+            if len(counts) <= ASKED or counts[ASKED - 1] <= counts[ASKED]:
+                raise DocumentError(f"{max(room, 0)} tokens are too few for a list of words: ask for longer --lengths")
             for word, _ in zip(words, counts, strict=False):
                 tokens[word] = tokens.get(word) or plain_tokens(asking.tokenizer, f" {word}")
             found = [tokens[word] for word, count in zip(words, counts, strict=False) for _ in range(count)]
