@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from hillinfer.errors import SettingError
@@ -60,6 +62,14 @@ def test_a_wrong_number_is_named(line, told, tmp_path) -> None:
     assert lines[at].startswith("read")
     path.write_text("\n".join([*lines[:at], line, *lines[at + 1 :]]))
     with pytest.raises(SettingError, match=told):
+        hardware.load(path)
+
+
+def test_a_gpu_needs_its_link(tmp_path) -> None:
+    path = tmp_path / "box.toml"
+    hardware.dump(box(), path)
+    path.write_text(re.sub(r"\[pcie\]\n(.+\n)+", "", path.read_text()))
+    with pytest.raises(SettingError, match="box.toml: it has a gpu and no pcie"):
         hardware.load(path)
 
 

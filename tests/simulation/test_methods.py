@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -79,6 +80,13 @@ def test_without_history_rows_that_move_stand_in_the_way() -> None:
     hardware = box(smartssd__drive__write=1e6)
     assert seconds(hardware, HillInfer(ahead=False, hkm=False)) == pytest.approx(500 * ROW / 1e6, rel=0.2)
     assert seconds(hardware, HillInfer(ahead=False)) < 1e-6
+
+
+def test_a_row_that_is_attended_and_moves_is_read_once() -> None:
+    hardware, method = box(smartssd__drive__iops=1e3), HillInfer(ahead=False, hkm=False)
+    assert seconds(hardware, method) == pytest.approx(1_000 / 1e3)  # 500 of the 2,000 cold rows move
+    more = replace(WORK, moved_rows=2_600)
+    assert seconds(hardware, method, more) == pytest.approx((1_000 + 600) / 1e3)
 
 
 def test_weights_that_do_not_fit_come_over_the_link() -> None:
@@ -162,6 +170,10 @@ def test_what_does_not_fit() -> None:
         simulate(box(dram__capacity=SHAPE.token_bytes * 999), SHAPE, Full("dram"), trace(work))
     with pytest.raises(MemoryBudgetError, match="drive"):
         simulate(box(smartssd__drive__capacity=10), SHAPE, HillInfer(), trace(work))
+    in_dram = 0.2 * SHAPE.token_bytes + 0.5 * SHAPE.layers * SHAPE.key_elements  # the pool, and the host's INT8 keys
+    simulate(box(dram__capacity=1001 * in_dram), SHAPE, HillInfer(host_share=0.5), trace(work))
+    with pytest.raises(MemoryBudgetError, match="memory"):
+        simulate(box(dram__capacity=999 * in_dram), SHAPE, HillInfer(host_share=0.5), trace(work))
     with pytest.raises(SettingError, match="do not fit into the memory of 1 SmartSSD"):
         simulate(box(smartssd__memory=10), SHAPE, HillInfer(), trace(work))
     with pytest.raises(SettingError, match="scale it"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from hillinfer.errors import SettingError, nearest
 from hillinfer.simulation.hardware.number import Number, Positive
@@ -144,7 +144,7 @@ class Software(Part):
 class Hardware(Part):
     """A box; every number with its source.
 
-    gpu       None: the processor computes
+    gpu       None: the processor computes; pcie: its link
     smartssd  None: a thread of the processor scores in the device's place, and ``ssd`` holds the cold pool
     software  None: nothing of it is known, and nothing is counted
     """
@@ -158,6 +158,12 @@ class Hardware(Part):
     ssd: Drive
     smartssd: SmartSsd | None = None
     software: Software | None = None
+
+    @model_validator(mode="after")
+    def _linked(self) -> Hardware:
+        if self.gpu is not None and self.pcie is None:
+            raise ValueError("it has a gpu and no pcie: say how fast the link to the GPU is")
+        return self
 
     def changed(self, **changes: Number) -> Hardware:
         """The box with other numbers: ``box.changed(ssd__read=Number(14e9, "a PCIe 5 drive"))``.

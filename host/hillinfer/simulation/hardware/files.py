@@ -69,9 +69,8 @@ def _read(text: str, where: str) -> Hardware:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         told = {"missing": "is missing", "extra_forbidden": "is no field that is known"}.get(first["type"])
-        raise SettingError(
-            f"the hardware file {where}: {field} {told or first['msg'].removeprefix('Value error, ')}"
-        ) from None
+        fault = f"{field} {told or first['msg'].removeprefix('Value error, ')}".strip()
+        raise SettingError(f"the hardware file {where}: {fault}") from None
 
 
 def dump(hardware: Hardware, path: Path) -> None:

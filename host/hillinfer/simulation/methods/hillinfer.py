@@ -22,8 +22,8 @@ class HillInfer(Method):
     global_set  selection waits for all scores; else each side selects among its own, as the balance of the paper's
                 formula has it (algorithms.md §1, APP)
     two_hop     cold rows pass through host memory to the GPU; else they go there straight, as fast as the drive
-    hkm         placement by history. Without it rows that move stand in the step's way: as many are written back as
-                are read (``moved_rows``)
+    hkm         placement by history. Without it rows that move stand in the step's way: those that were not read to be
+                attended are read, and as many are written back as come (``moved_rows``)
     ahead       the paper's APP: the next layer is evaluated, and its rows are brought, while a layer computes
     """
 
@@ -43,9 +43,10 @@ class HillInfer(Method):
     def check(self, at: Machine, tokens: int) -> None:
         nbytes = tokens * at.shape.token_bytes
         copy = nbytes / 2 * self.key_bytes / at.shape.kv_bytes
-        at.check(in_dram=nbytes * self.hot_share + (copy if at.hardware.smartssd is None else 0), on_drive=nbytes)
-        card = at.hardware.smartssd
-        theirs = copy * (1 - (self.host_share or 0))
+        card, share = at.hardware.smartssd, self.host_share or 0
+        ours = copy if card is None else 0 if self.streamed else copy * share  # streamed: the rows' own keys
+        at.check(in_dram=nbytes * self.hot_share + ours, on_drive=nbytes)
+        theirs = copy * (1 - share)
         if card is not None and not self.streamed and theirs > card.memory * card.cards:
             raise SettingError(
                 f"{theirs / 1e9:.1f} GB of keys do not fit into the memory of {card.cards:g} SmartSSD: stream them, or "
@@ -74,7 +75,8 @@ class HillInfer(Method):
             hot = at.start(self._host(at, ours, work.hot_rows))
             yield at.together(hot, at.start(self._device(at, theirs, work, fetch=True)))
         if not self.hkm:
-            yield at.together(at.start(at.read(work.moved_rows, work.moved_rows, name="move")), self._back(at, work))
+            unread = max(0, work.moved_rows - work.cold_rows)  # what is attended was read for that
+            yield at.together(at.start(at.read(unread, unread, name="move")), self._back(at, work))
         if work.written_rows:
             at.write(work.written_rows, name="append")
 

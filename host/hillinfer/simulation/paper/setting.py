@@ -53,7 +53,7 @@ def typical(trace: Trace) -> Trace:
 def rates(hardware: Hardware, shape: Shape, method: HillInfer) -> Rates:
     """The four speeds of the paper's formula, in bytes of KV rows per second."""
     card, pcie = hardware.smartssd, hardware.pcie
-    if card is None or pcie is None:
+    if card is None or pcie is None or hardware.gpu is None:
         raise SettingError(f"the box {hardware.name} has no SmartSSD or no GPU: there is no balance between two paths")
     per_key = shape.row_bytes / (shape.key_elements * method.key_bytes)
     scan = min(card.scan, card.memory_bandwidth, *([card.p2p, card.drive.read] if method.streamed else []))
