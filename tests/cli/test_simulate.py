@@ -89,10 +89,13 @@ def test_validate_holds_the_model_beside_the_clock(hill: Any, model_dir: Path, t
         (["run", "--from", "none.npz"], "cannot be read"),
         (["run", "--tokens", 0], "at least 1"),
         (["run", "--tokens", 10**8, "--method", "full-dram"], "do not fit"),
+        (["run", "--method", "full-device", "--steps", 1, "--trace", "/dev/null/x.json"], "name another with --trace"),
         (["record", "--steps", 0], "at least 1"),
         (["record", "--policy", "hilinfer"], "did you mean 'hillinfer'"),
         (["measure", "--rounds", 0], "at least 1"),
         (["validate", "--contexts", "100"], "multiples of 512"),
+        (["validate", "--contexts", "1024.5"], "write whole numbers"),
+        (["validate", "--contexts", "inf"], "write whole numbers"),
         (["validate", "--alphas", "2"], "above 0 up to 1"),
     ],
 )

@@ -50,6 +50,14 @@ def test_fit_says_what_fits_where(hill: Any, tmp_path: Path) -> None:
     assert ours["ms_per_step"] > 0
 
 
+def test_a_plot_that_cannot_be_written(hill: Any, tmp_path: Path) -> None:
+    asked = ["simulate", "fit", "--contexts", "2k", "--batches", 1, "--methods", "full"]
+    shown = hill(*asked, "--output", tmp_path / "fit.json", "--plot", "/dev/null/fit.svg")
+    assert shown.code == 2
+    assert "name another with --plot" in shown.err
+    assert "Traceback" not in shown.err
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
@@ -59,6 +67,9 @@ def test_fit_says_what_fits_where(hill: Any, tmp_path: Path) -> None:
         (["fit", "--methods", "ful"], "did you mean 'full'"),
         (["fit", "--contexts", "long"], "write numbers"),
         (["fit", "--contexts", "0"], "at least 1"),
+        (["fit", "--contexts", "1.0005k"], "write whole numbers"),
+        (["fit", "--batches", "1.5"], "write whole numbers"),
+        (["fit", "--plot", "fit.docx"], "name a file that ends in .svg, .png or .pdf"),
         (["fit", "--dram", "much"], "write a size such as"),
         (["fit", "--dram", "1GB", "--gpu-memory", "4GB"], "the weights of llama-3.1-8b are 16.1 GB"),
         (

@@ -69,7 +69,7 @@ def test_a_gpu_needs_its_link(tmp_path) -> None:
     path = tmp_path / "box.toml"
     hardware.dump(box(), path)
     path.write_text(re.sub(r"\[pcie\]\n(.+\n)+", "", path.read_text()))
-    with pytest.raises(SettingError, match="box.toml: it has a gpu and no pcie"):
+    with pytest.raises(SettingError, match=r"box\.toml: it has a gpu and no pcie"):
         hardware.load(path)
 
 

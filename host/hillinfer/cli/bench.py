@@ -76,6 +76,14 @@ def numbers(text: str, option: str) -> list[float]:
         raise SettingError(f"--{option} is {text!r}: write numbers with commas between them") from None
 
 
+def whole_numbers(text: str, option: str) -> list[int]:
+    """The same of whole numbers."""
+    found = numbers(text, option)
+    if not all(number.is_integer() for number in found):
+        raise SettingError(f"--{option} is {text!r}: write whole numbers with commas between them")
+    return [int(number) for number in found]
+
+
 def table_of(title: str, caption: str, *headings: str, words: int = 1) -> Table:
     """An empty table whose first ``words`` columns are text, the others figures."""
     table = Table(title=title, caption=caption)

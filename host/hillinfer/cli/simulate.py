@@ -17,6 +17,7 @@ from hillinfer.cli.bench import (
     show_summary,
     show_table,
     table_of,
+    whole_numbers,
     write_result,
 )
 from hillinfer.cli.console import human_bytes, stdout, write_json
@@ -88,7 +89,10 @@ def run_command(
                 raise
             reasons[name] = str(error)
     if trace is not None and results:
-        list(results.values())[-1].write_timeline(trace)
+        try:
+            list(results.values())[-1].write_timeline(trace)
+        except OSError as error:
+            raise SettingError(f"{trace} cannot be written ({error.strerror}): name another with --trace") from None
     if as_json:
         told = {
             name: {"step_ms": r.median_step * 1e3, "seconds": r.seconds, "busy": r.busy_shares}
@@ -224,7 +228,7 @@ def validate_command(
 
     The machine is measured in the same turns, so that what else it does hits all alike. About eight minutes.
     """
-    lengths = [int(number) for number in numbers(contexts, "contexts")]
+    lengths = whole_numbers(contexts, "contexts")
     shares, pools = numbers(alphas, "alphas"), numbers(hot, "hot")
     if not lengths or any(length < 512 or length % 512 for length in lengths) or rounds < 1:
         raise SettingError("validate needs contexts that are multiples of 512, and at least a round")

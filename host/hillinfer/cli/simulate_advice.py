@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from hillinfer.cli.bench import numbers, progress, write_result
+from hillinfer.cli.bench import numbers, progress, whole_numbers, write_result
 from hillinfer.cli.console import human_bytes, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
 from hillinfer.cli.simulate import simulate_app
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hillinfer.simulation.advice.report import Advice
 
 _BOX = "The box"
+_PLOTS = (".svg", ".png", ".pdf")
 
 
 @simulate_app.command("fit")
@@ -57,7 +58,7 @@ def fit_command(
     Then the same with another part: twice the SmartSSDs, a PCIe 5 SSD, twice the DRAM. Times are the timing model's,
     from recorded selections of SmolLM2 on English text, scaled: a comparison, not a promise.
     """
-    lengths, sizes = _tokens(contexts), [int(size) for size in numbers(batches, "batches")]
+    lengths, sizes = _tokens(contexts), whole_numbers(batches, "batches")
     if not lengths or not sizes or min(*lengths, *sizes) < 1:
         raise SettingError("fit needs contexts and batches of at least 1")
     from hillinfer.simulation import hardware as boxes
@@ -76,6 +77,8 @@ def fit_command(
     if plot is not None:
         from hillinfer.figures.canvas import check_matplotlib
 
+        if plot.suffix.lower() not in _PLOTS:
+            raise SettingError(f"--plot is {plot}: name a file that ends in {', '.join(_PLOTS[:-1])} or {_PLOTS[-1]}")
         check_matplotlib()
     chosen = [name.strip() for name in methods.split(",") if name.strip()]
     with progress() as say:
@@ -85,7 +88,10 @@ def fit_command(
     if plot is not None:
         from hillinfer.simulation.advice.plot import draw
 
-        draw(advice, plot)
+        try:
+            draw(advice, plot)
+        except OSError as error:
+            raise SettingError(f"{plot} cannot be written ({error.strerror}): name another with --plot") from None
     if as_json:
         write_json(result)
         return
@@ -138,8 +144,10 @@ def _tokens(text: str) -> list[int]:
     found = []
     for part in text.split(","):
         kilo = part.strip().lower().endswith("k")
-        found += [int(number * (1024 if kilo else 1)) for number in numbers(part.strip().rstrip("kK"), "contexts")]
-    return found
+        found += [number * (1024 if kilo else 1) for number in numbers(part.strip().rstrip("kK"), "contexts")]
+    if not all(number.is_integer() for number in found):
+        raise SettingError(f"--contexts is {text!r}: write whole numbers of tokens with commas between them")
+    return [int(number) for number in found]
 
 
 def _size(text: str | None, option: str) -> int | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from hillinfer.simulation.advice.fit import Cell
 from hillinfer.simulation.advice.report import Advice
 from hillinfer.simulation.advice.variants import AS_IT_IS
+from hillinfer.whole_file import write_whole
 
 
 def draw(advice: Advice, path: Path) -> None:
-    """Write the plot, of the smallest batch, in the format that the file's ending names."""
+    """Write the plot, of the smallest batch, in the format that the file's ending names. OSError if it cannot be."""
     from matplotlib.figure import Figure  # without pyplot: no window system, no global state
 
     batch = min(cell.batch for cell in advice.cells)
@@ -34,7 +36,9 @@ def draw(advice: Advice, path: Path) -> None:
         if axes.lines:
             axes.legend(frameon=False, fontsize="small")
     methods.set_ylabel("ms per step, simulated")
-    figure.savefig(path)
+    written = io.BytesIO()
+    figure.savefig(written, format=path.suffix.removeprefix(".").lower())
+    write_whole(path, written.getvalue())
 
 
 def _line(axes: object, label: str, cells: Sequence[Cell], method: str, batch: int, *, thick: bool = False) -> None:
