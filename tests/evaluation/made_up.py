@@ -40,7 +40,7 @@ def made_up(
         for context in (1000, 2000)
         for number, score in enumerate(scores)
     ]
-    undefined = {("hillinfer", 0.1, 1000): "", ("heterocache", 0.5, 1000): "it has no profile"}
+    undefined = {("heterocache", 0.5, "needle", 1000): "it has no profile"}
     return Results(
         model=model,
         seed=0,

@@ -166,5 +166,44 @@ class Long(Made):
             yield Item(f"{context}/0", context, torch.full((context - 1,), 7), torch.tensor([7]))
 
 
+class Uneven(Made):
+    """Items of a data set: far shorter than their context, but for some."""
+
+    def items(self, asking: Asking) -> Iterator[Item]:
+        for number, tokens in enumerate(asking.lengths):
+            yield Item(str(number), 4000, torch.arange(5, 5 + tokens) % 200 + 5, torch.tensor([7, 8]), ["x"], 2)
+
+
+class Short(Uneven):
+    name = "short"
+
+    def items(self, asking: Asking) -> Iterator[Item]:
+        yield from super().items(Asking(asking.tokenizer, [30]))
+
+
+def test_an_item_too_short_for_a_budget_is_left_out_and_told(tmp_path: Path) -> None:
+    contenders = parse_contenders("h2o@0.1%,streaming-llm@50%", {})
+    evaluation = Evaluation(MODEL, TOKENIZER, "tiny", 0, contenders, {}, tmp_path, lambda *_: None)
+    try:
+        work = evaluation.work([(Uneven(), Asking(TOKENIZER, [40, 3000, 50])), (Short(), Asking(TOKENIZER, []))])
+        rows = evaluation.run(work, tmp_path / "journal").rows
+    finally:
+        evaluation.close()
+    assert [(row.task, row.contender, row.items) for row in rows] == [
+        *(("made", "full", 3), ("made", "streaming-llm@50%", 3), ("made", "h2o@0.1%", 1)),
+        *(("short", "full", 1), ("short", "streaming-llm@50%", 1), ("short", "h2o@0.1%", 0)),
+    ]
+    assert rows[2].note.startswith("on 2 of 3 items: a budget of 0.1% allows 1 tokens, and h2o needs at least 2")
+    assert rows[5].note.startswith("a budget of 0.1% allows 1 tokens, and h2o needs at least 2")
+    assert not rows[1].note
+
+
+def test_data_that_became_fewer_is_other_data(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        evaluate(tmp_path, stop_after=8)
+    with pytest.raises(SettingError, match="other texts or data"):
+        evaluate(tmp_path, tasks=[Made])
+
+
 def test_results_are_json(results: Results) -> None:
     assert Results.model_validate(json.loads(results.model_dump_json())) == results

@@ -15,24 +15,28 @@ COUNTS_FROM = 0.5
 
 def rows_of(
     items: Sequence[ItemResult],
-    undefined: Mapping[tuple[str, float, int], str],
+    undefined: Mapping[tuple[str, float, str, int], str],
     retrieval: Mapping[str, bool],
     seed: int,
 ) -> list[Row]:
     """One row per task, context and contender, in the order they came in, the full cache's first.
 
-    undefined   why a policy (name, budget) has no figures at a context
+    undefined   why a policy (name, budget) has no figures on some items, or all, of a task at a context
     retrieval   of each task by name, whether it is one
     """
     rows = []
     for task, context in dict.fromkeys((item.task, item.context) for item in items):
         here = [item for item in items if (item.task, item.context) == (task, context)]
-        for policy, budget in dict.fromkeys((run.policy, run.budget) for item in here for run in item.runs):
+        who = dict.fromkeys((run.policy, run.budget) for item in here for run in item.runs)
+        for policy, budget in who:
             row = Row(policy=policy, budget=budget, task=task, context=context, retrieval=retrieval[task])
             _fill(row, here, seed)
+            if row.items < len(here):
+                why = undefined[policy, budget, task, context]
+                row.note = f"on {len(here) - row.items} of {len(here)} items: {why}"
             rows.append(row)
-        for (policy, budget, where), why in undefined.items():
-            if why and where == context:
+        for (policy, budget, *where), why in undefined.items():
+            if where == [task, context] and (policy, budget) not in who:
                 rows.append(Row(policy=policy, budget=budget, task=task, context=context, note=why))
     return rows
 

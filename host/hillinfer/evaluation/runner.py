@@ -79,9 +79,9 @@ class Evaluation:
         key = {"model": self._name, "seed": self._seed, "versions": versions(), "settings": self._settings}
         with Journal(journal_path, key) as journal:
             items = [ItemResult.model_validate(line) for line in journal.finished]
-            for done, (task, item) in zip(items, work, strict=False):
-                if (done.task, done.identity, done.prompt) != (task.name, item.identity, digest(item)):
-                    raise SettingError(f"{journal_path} is of other texts or data: delete it, and the run starts anew")
+            finished = [(done.task, done.identity, done.prompt) for done in items]
+            if finished != [(task.name, item.identity, digest(item)) for task, item in work[: len(items)]]:
+                raise SettingError(f"{journal_path} is of other texts or data: delete it, and the run starts anew")
             sizes = [len(item.prompt) for _, item in work]
             for number in range(len(items), len(work)):
                 task, item = work[number]
@@ -90,15 +90,13 @@ class Evaluation:
                 items.append(self._answer(task, item))
                 journal.append(items[-1].model_dump())
             self._on_progress(sum(sizes), sum(sizes), "done")
-            for context in dict.fromkeys(item.context for item in items):
-                self._check(context)  # those that were finished before have their reasons, too
             retrieval = {task.name: task.retrieval for task, _ in work}
             return Results(
                 model=self._name,
                 seed=self._seed,
                 versions=versions(),
                 settings=self._settings,
-                rows=rows_of(items, self._undefined, retrieval, self._seed),
+                rows=rows_of(items, self._reasons(items, work), retrieval, self._seed),
                 items=items,
             )
 
@@ -106,7 +104,9 @@ class Evaluation:
         self._reading.read(item.prompt[:-1])
         runs: list[Run] = []
         full: torch.Tensor | None = None
-        for contender in self._check(item.context):
+        for contender in self._contenders:
+            if self._why_not(contender, item):
+                continue
             opening = functools.partial(self._reading.open, contender, whole(item))
             answered = answer(self._model, opening, item, self._ends, functools.partial(self._settled, task, item))
             full = answered.logprobs if full is None else full
@@ -146,16 +146,27 @@ class Evaluation:
     def _text(self, said: list[int]) -> str:
         return str(self._tokenizer.decode(said, skip_special_tokens=True))
 
-    def _check(self, context: int) -> list[Contender]:
-        """Those that can have their budget at this context."""
-        defined = []
-        for contender in self._contenders:
-            key = (contender.policy, contender.budget, context)
-            if not contender.full and key not in self._undefined:
-                self._undefined[key] = contender.undefined(self._model, context, self._cold_dir)
-            if not self._undefined.get(key):
-                defined.append(contender)
-        return defined
+    def _reasons(self, items: Sequence[ItemResult], work: Sequence[Work]) -> dict[tuple[str, float, str, int], str]:
+        """Why contenders have no figures on some items; of those that were finished before, too."""
+        reasons: dict[tuple[str, float, str, int], str] = {}
+        for done, (_, item) in zip(items, work, strict=True):
+            for contender in self._contenders:
+                policy, budget = contender.policy, contender.budget
+                if done.run(policy, budget) is None:
+                    reasons.setdefault((policy, budget, done.task, done.context), self._why_not(contender, item))
+        return reasons
+
+    def _why_not(self, contender: Contender, item: Item) -> str:
+        """Why it can't have its budget at an item's context, or in as few tokens as the item has; "" if it can."""
+        if contender.full:
+            return ""
+        for tokens in (item.context, whole(item)):
+            key = (contender.policy, contender.budget, tokens)
+            if key not in self._undefined:
+                self._undefined[key] = contender.undefined(self._model, tokens, self._cold_dir)
+            if self._undefined[key]:
+                return self._undefined[key]
+        return ""
 
     def close(self) -> None:
         """Forget the last prompt."""
