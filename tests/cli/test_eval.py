@@ -60,6 +60,22 @@ def test_a_killed_run_goes_on(arguments: list[Any], hill: Any, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("longbench/trec", "there is no trec.jsonl in"),
+        ("longbench-v2", "there is no data.json in"),
+        ("infinitebench/passkey", "there is no passkey.jsonl in"),
+        ("harness/piqa", "there is no validation.jsonl or .parquet of piqa in"),
+    ],
+)
+def test_data_is_looked_at_before_a_model_is(hill: Any, tmp_path: Path, task: str, message: str) -> None:
+    asked = ["--tasks", task, "--data", tmp_path, "--policies", "h2o@20%", "--output", tmp_path / "eval.json"]
+    shown = hill("eval", "--model", "no-such-model.gguf", *asked)
+    assert shown.code == 2
+    assert message in shown.err
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (["--tasks", "paskey"], "unknown task 'paskey': did you mean 'passkey'?"),

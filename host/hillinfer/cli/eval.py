@@ -132,16 +132,16 @@ def eval_command(
     from hillinfer.evaluation.task import Asking
     from hillinfer.models import load
 
+    asked = [(registry.find(part.task)(), part) for part in plan]
+    for task, part in asked:
+        task.check(data, part.limit)
     loaded = load(model)
     with EvalProgress() as progress:
         evaluation = Evaluation(
             loaded.model, loaded.tokenizer, loaded.name, seed, contenders, settings, cold_dir, progress.update
         )
         work = evaluation.work(
-            [
-                (registry.find(part.task)(), Asking(loaded.tokenizer, part.lengths, part.limit, seed, text, data))
-                for part in plan
-            ]
+            [(task, Asking(loaded.tokenizer, part.lengths, part.limit, seed, text, data)) for task, part in asked]
         )
         try:
             journal = output.with_name(f"{output.stem}.items.jsonl")

@@ -71,6 +71,9 @@ class Task(ABC):
     source: ClassVar[str]
     retrieval: ClassVar[bool] = False
 
+    def check(self, data: Path | None, limit: int | None) -> None:  # noqa: B027  # most read no files
+        """DocumentError for what is wrong with the data, before there is a model; arguments as in ``Asking``."""
+
     @abstractmethod
     def items(self, asking: Asking) -> Iterator[Item]:
         """All items, in an order that a cut-off run can rely on. DocumentError where data is missing or broken."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar
 
 from hillinfer.errors import SettingError, nearest
@@ -30,20 +31,25 @@ class Family(Several):
         return type(f"{cls.__name__}_{subset}", (cls,), own)
 
     @abstractmethod
-    def records(self, subset: str, asking: Asking) -> list[Record]:
-        """The subset's records, checked, ``asking.limit`` at most; DocumentError where they are missing or broken."""
+    def records(self, subset: str, data: Path | None, limit: int | None) -> list[Record]:
+        """The subset's records, checked, ``limit`` at most; DocumentError where they are missing or broken."""
 
     @abstractmethod
     def item(self, subset: str, record: Record, asking: Asking) -> Item:
         """What one record asks."""
 
+    def check(self, data: Path | None, limit: int | None) -> None:
+        """Read all files, and keep none: some are large."""
+        for subset in self.asked:
+            self.records(subset, data, limit)
+
     def items(self, asking: Asking) -> Iterator[Item]:
-        """Subset after subset. All files are read and checked before the first item, and not kept: some are large.
+        """Subset after subset. All files are read and checked before the first item, and not kept.
 
         SettingError, then as well, for a package that a metric needs and that is missing.
         """
         for subset in self.asked:
-            self.score(self.item(subset, self.records(subset, asking)[0], asking), "")
+            self.score(self.item(subset, self.records(subset, asking.data, asking.limit)[0], asking), "")
         for subset in self.asked:
-            for record in self.records(subset, asking):
+            for record in self.records(subset, asking.data, asking.limit):
                 yield self.item(subset, record, asking)

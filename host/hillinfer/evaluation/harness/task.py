@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -44,10 +45,17 @@ class Harness(Several):
         """The task "harness/<subset>"; the harness tells of names it does not know when it is asked for items."""
         return type(f"Harness_{subset}", (cls,), {"name": f"harness/{subset}", "asked": (subset,)})
 
+    def check(self, data: Path | None, limit: int | None) -> None:  # noqa: ARG002  # documents are not read one by one
+        """Load the harness's tasks with their data, for ``items``."""
+        for subset in self.asked:
+            if subset not in self._tasks:
+                self._tasks[subset] = _multiple_choice(subset, tasks.load(subset, data))
+
     def items(self, asking: Asking) -> Iterator[Item]:
         """Documents in the harness's order. Their context is the longest one's, whatever lengths are asked for."""
+        self.check(asking.data, asking.limit)
         for subset in self.asked:
-            task = self._tasks[subset] = _multiple_choice(subset, tasks.load(subset, asking.data))
+            task = self._tasks[subset]
             with redirect_stderr(io.StringIO()):  # a bar of its own
                 task.build_all_requests(limit=asking.limit, rank=0, world_size=1)
             documents: dict[int, list[Any]] = {}

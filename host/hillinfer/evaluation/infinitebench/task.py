@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hillinfer.errors import DocumentError
 from hillinfer.evaluation.dataset.family import Family
 from hillinfer.evaluation.dataset.files import Source
@@ -34,10 +36,10 @@ class InfiniteBench(Family):
     subsets = tuple(SUBSETS)
     retrieving = frozenset({"passkey", "number_string", "kv_retrieval"})
 
-    def records(self, subset: str, asking: Asking) -> list[Record]:
+    def records(self, subset: str, data: Path | None, limit: int | None) -> list[Record]:
         """Records of <subset>.jsonl."""
-        content, where = _SOURCE.read(f"{subset}.jsonl", asking.data)
-        records = read_lines(content, where, _FIELDS, asking.limit)
+        content, where = _SOURCE.read(f"{subset}.jsonl", data)
+        records = read_lines(content, where, _FIELDS, limit)
         for record in records:
             if subset in CHOICES and len(record["options"] or ()) < 4:
                 raise DocumentError(f"{where}, id {record['id']}: it has fewer than 4 options")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from hillinfer.errors import DocumentError
 from hillinfer.evaluation.dataset.family import Family
@@ -45,10 +46,10 @@ class LongBench(Family):
     retrieving = frozenset({"passage_retrieval_en", "passage_retrieval_zh"})
     suffix = ""
 
-    def records(self, subset: str, asking: Asking) -> list[Record]:
+    def records(self, subset: str, data: Path | None, limit: int | None) -> list[Record]:
         """Records of <subset>.jsonl."""
-        content, where = _SOURCE.read(f"{subset}{self.suffix}.jsonl", asking.data)
-        records = read_lines(content, where, _FIELDS, asking.limit)
+        content, where = _SOURCE.read(f"{subset}{self.suffix}.jsonl", data)
+        records = read_lines(content, where, _FIELDS, limit)
         for record in records:
             if not record["answers"] or not all(isinstance(each, str) and each for each in record["answers"]):
                 raise DocumentError(f"{where}, _id {record['_id']}: answers is not a list of texts")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from hillinfer.errors import DocumentError
 from hillinfer.evaluation.dataset.files import Source
@@ -31,14 +32,13 @@ class LongBenchV2(Task):
     name = "longbench-v2"
     source = "Bai et al., LongBench v2 (arXiv 2412.15204); github.com/THUDM/LongBench"
 
+    def check(self, data: Path | None, limit: int | None) -> None:
+        """Read the file."""
+        _records(data, limit)
+
     def items(self, asking: Asking) -> Iterator[Item]:
         """Of data.json, in its order."""
-        content, where = _SOURCE.read("data.json", asking.data)
-        records = read_list(content, where, _FIELDS)[: asking.limit]
-        for record in records:
-            if record["answer"] not in ("A", "B", "C", "D"):
-                raise DocumentError(f"{where}, _id {record['_id']}: the answer is {record['answer']!r}, not A to D")
-        for record in records:
+        for record in _records(asking.data, asking.limit):
             yield self._item(record, asking)
 
     def _item(self, record: Record, asking: Asking) -> Item:
@@ -59,6 +59,15 @@ class LongBenchV2(Task):
     def score(self, item: Item, said: str) -> float:
         """Right or wrong."""
         return float(correct_answer_is(said) == item.references[0])
+
+
+def _records(data: Path | None, limit: int | None) -> list[Record]:
+    content, where = _SOURCE.read("data.json", data)
+    records = read_list(content, where, _FIELDS)[:limit]
+    for record in records:
+        if record["answer"] not in ("A", "B", "C", "D"):
+            raise DocumentError(f"{where}, _id {record['_id']}: the answer is {record['answer']!r}, not A to D")
+    return records
 
 
 def prompt(record: Record) -> str:
