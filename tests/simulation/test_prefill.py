@@ -13,7 +13,8 @@ from hillinfer.simulation.shape import named
 def test_products_bound_a_long_prompt_and_the_drive_what_is_written() -> None:
     box, shape = load("paper"), named("opt-6.7b")
     assert box.gpu is not None
-    products = 2 * shape.weights / 2 * 1920 + 2 * 32 * 4096 * 1920**2
+    layers, head = 32 * (4 * 4096 * 4096 + 2 * 4096 * 16384), 50272 * 4096  # the head is for the last token alone
+    products = 2 * layers * 1920 + 2 * head + 2 * 32 * 4096 * 1920**2
     assert prefill_seconds(box, shape, tokens=1920, sequences=1) == pytest.approx(products / box.gpu.flops)
     assert prefill_seconds(box, shape, tokens=1920, sequences=1, to_drive=100e9) == pytest.approx(50)  # 2 GB/s
 

@@ -22,7 +22,8 @@ def prefill_seconds(
     gpu, pcie = hardware.gpu, hardware.pcie
     if gpu is None or pcie is None:
         raise SettingError(f"the box {hardware.name} has no GPU: how long a prompt takes there is not modelled")
-    products = 2 * shape.weights / shape.weight_bytes * tokens * sequences
+    layers = shape.layers * shape.layer_weights
+    products = 2 * (layers * tokens + shape.head_weights) / shape.weight_bytes * sequences  # one token needs the head
     attention = 2 * shape.layers * shape.query_heads * shape.head_dim * tokens * tokens * sequences  # causal: half
     weights = shape.weights + shape.head_weights
     away = max(0.0, weights + on_device - gpu.memory)

@@ -113,8 +113,9 @@ class Trace:
         """What the run would have been for another model, batch, context or number of steps.
 
         The rule: shares stay. A layer does as the recorded layer at the same relative depth; of every count there is
-        as much per cached token as was recorded. Rows that are written are one per layer, sequence and step on average,
-        whatever the context. Steps beyond the recorded ones begin again with the first; each caches a token more.
+        as much per cached token as was recorded. Rows that are written are as many per layer, sequence and step as were
+        recorded, whatever the context. Steps beyond the recorded ones begin again with the first; each caches a token
+        more.
         """
         batch = sequences or self.sequences
         first, count = tokens or self.tokens, steps or len(self.steps)

@@ -111,5 +111,14 @@ def test_a_larger_batch_takes_longer_and_a_quicker_drive_does_not(method: str, b
     assert seconds(quicker, 4) <= seconds(box, 4) * (1 + 1e-9)
 
 
+def test_what_h2o_drops_is_not_written(box: Hardware) -> None:
+    """At batch 10 the drive bounds a prompt: a fifth of the KV is a fifth of its time, up to the products' time."""
+    shape = named("opt-6.7b")
+    work = setting.work(runs.PAPER_LOW, shape, 10)
+    whole = runs.TOKENS * 10 * shape.token_bytes / box.ssd.write
+    assert setting.generation(box, shape, "leoam", work).prompt == pytest.approx(whole)
+    assert setting.generation(box, shape, "h2o-drive", work).prompt < whole / 3
+
+
 def test_every_name_is_a_figure_of_its_own() -> None:
     assert len(set(FIGURES.values())) == len(FIGURES)

@@ -31,7 +31,7 @@ def variants(hardware: Hardware) -> Mapping[str, Hardware]:
     else:
         found["a PCIe 5 SSD"] = hardware.model_copy(update={"ssd": PCIE5})
     dram = hardware.dram.capacity
-    found["twice the DRAM"] = hardware.changed(dram__capacity=Number(2 * dram, f"twice {dram / 1e9:g} GB"))
+    found["twice the DRAM"] = hardware.changed(dram__capacity=Number(2 * dram, f"twice {dram / 1e9:.4g} GB"))
     return found
 
 

@@ -116,7 +116,8 @@ def generation(hardware: Hardware, shape: Shape, name: str, trace: Trace, method
     if method is None:
         method = ours(hardware, shape, trace) if name == OURS else method_named(name)
     step = simulate(hardware, shape, method, trace).seconds / len(trace.steps)
-    kv = TOKENS * trace.sequences * shape.token_bytes
+    kept = (method.budget or 1.0) if isinstance(method, Kept) else 1.0
+    kv = TOKENS * trace.sequences * shape.token_bytes * kept
     on_drive = isinstance(method, HillInfer) or getattr(method, "tier", "drive") == "drive"
     in_dram = isinstance(method, Full | Kept) and method.tier == "dram"
     on_device = kv if isinstance(method, Full | Kept) and method.tier == "device" else 0.0

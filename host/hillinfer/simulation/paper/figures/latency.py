@@ -107,7 +107,7 @@ def latency(hardware: Hardware) -> Figure:
     ]
     rows += [
         Row(f"not the paper's: KV {where}, {_MODEL}, batch {_LARGEST}", of(hardware, method=method), "s")
-        for method, where in (("full-dram", "all in DRAM"), ("full-device", "all on the GPU, weights over the link"))
+        for method, where in (("full-dram", "all in DRAM"), ("full-device", "all on the GPU, weights as they fit"))
     ]
     series = [
         Series(
