@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from hillinfer.evaluation.results import read_results
+from hillinfer.policies import registry
 
 
 @pytest.fixture
@@ -59,6 +61,27 @@ def test_a_killed_run_goes_on(arguments: list[Any], hill: Any, tmp_path: Path) -
     assert output.read_text() == (tmp_path / "whole.json").read_text()
 
 
+def test_a_run_does_not_go_on_with_another_model_or_policy(
+    hill: Any, arguments: list[Any], model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_OWN", {})
+    output, policy, twin = tmp_path / "eval.json", tmp_path / "policy.py", tmp_path / "twin" / model_dir.name
+    policy.write_text(
+        "from dataclasses import dataclass\nfrom hillinfer.policies import StreamingLLM, register\n"
+        "@register\n@dataclass(frozen=True)\nclass Mine(StreamingLLM):\n    name = 'mine'\n    sinks: int = 2\n"
+    )
+    asked = [*arguments, "--output", output, "--policy-file", policy, "--policies", "mine@20%"]
+    assert hill(*asked).code == 0
+    settings = read_results(output).settings
+    shutil.copytree(model_dir, twin)
+    assert hill(*asked, "--model", twin).code == 0
+    other = read_results(output).settings
+    assert [name for name in settings if settings[name] != other[name]] == ["model"]
+    policy.write_text(policy.read_text().replace("2", "3"))
+    assert hill(*asked, "--model", twin).code == 0
+    assert [name for name in other if other[name] != read_results(output).settings[name]] == ["policy_file"]
+
+
 @pytest.mark.parametrize(
     ("task", "message"),
     [
@@ -94,7 +117,8 @@ def test_data_is_looked_at_before_a_model_is(hill: Any, tmp_path: Path, task: st
         (["--output", "/dev/null/eval.json"], "name another with --output"),
         (["--output", "/"], "/ cannot be written"),
         (["--cold-dir", "nowhere"], "the cold folder nowhere is no folder"),
-        (["--profile", "nowhere"], "--profile nowhere cannot be read"),
+        (["--profile", "nowhere"], "nowhere cannot be read"),
+        (["--small"], "--small has its own --tasks, --lengths and --limit"),
     ],
 )
 def test_what_is_refused(hill: Any, arguments: list[Any], tmp_path: Path, change: list[str], message: str) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hillinfer.evaluation.results import Results, Row
 
 _WHAT, _WHO, _OUTPUT = "What is asked", "Who answers", "Output"
+_LENGTHS = "2048,4096"
 POLICIES = "hillinfer@5%,hillinfer@10%,hillinfer@20%,h2o@20%,quest@20%,snapkv@20%,streaming-llm@20%,heterocache@50%"
 
 EPILOG = "\n\n".join(
@@ -55,8 +56,9 @@ def eval_command(
         ),
     ] = "",
     lengths: Annotated[
-        str, typer.Option(help="Context lengths in tokens, by commas.", rich_help_panel=_WHAT)
-    ] = "2048,4096",
+        str,
+        typer.Option(help="Context lengths in tokens, by commas.", show_default=_LENGTHS, rich_help_panel=_WHAT),
+    ] = "",
     limit: Annotated[
         int | None,
         typer.Option(help="Items of each task and length, at most.", show_default="the task's", rich_help_panel=_WHAT),
@@ -104,6 +106,8 @@ def eval_command(
     """
     if limit is not None and limit < 1:
         raise SettingError(f"--limit is {limit}: ask for at least 1 item")
+    if small and (tasks or lengths or limit is not None):
+        raise SettingError("--small has its own --tasks, --lengths and --limit: leave these out, or --small")
     if cold_dir is not None and not cold_dir.is_dir():
         raise SettingError(f"the cold folder {cold_dir} is no folder: create it, or name another with --cold-dir")
     if text is not None and not text.exists():
@@ -119,7 +123,7 @@ def eval_command(
     check_matplotlib()
 
     contenders = parse_contenders(policies, {"heterocache": {"profile": profile}} if profile is not None else {})
-    plan = SMALL if small else _plan(tasks, lengths, limit)
+    plan = SMALL if small else _plan(tasks, lengths or _LENGTHS, limit)
     settings: dict[str, Any] = {
         "policies": list(map(str, contenders)),
         "plan": [{"task": part.task, "lengths": list(part.lengths), "limit": part.limit} for part in plan],
@@ -127,6 +131,8 @@ def eval_command(
         "data": None if data is None else str(data),
         "profile": None if profile is None else _digest(profile),
     }
+    if policy_file is not None:
+        settings["policy_file"] = _digest(policy_file)
     from hillinfer.evaluation import registry
     from hillinfer.evaluation.runner import Evaluation
     from hillinfer.evaluation.task import Asking
@@ -136,6 +142,8 @@ def eval_command(
     for task, part in asked:
         task.check(data, part.limit)
     loaded = load(model)
+    if model is not None and loaded.source == str(Path(model).expanduser()):
+        settings["model"] = str(Path(model).expanduser().resolve())  # its name may be another's in another folder
     with EvalProgress() as progress:
         evaluation = Evaluation(
             loaded.model, loaded.tokenizer, loaded.name, seed, contenders, settings, cold_dir, progress.update
@@ -169,13 +177,14 @@ def _plan(tasks: str, lengths: str, limit: int | None) -> list[Part]:
     return plan_of(named or registry.local_names(), [int(length) for length in wanted], limit)
 
 
-def _digest(profile: Path) -> str:
+def _digest(path: Path) -> str:
+    """Of a file: a run does not go on with another, whatever its name."""
     import hashlib
 
     try:
-        return hashlib.sha256(profile.read_bytes()).hexdigest()[:16]
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     except OSError as error:
-        raise SettingError(f"--profile {profile} cannot be read ({error.strerror}): run hillinfer profile") from None
+        raise SettingError(f"{path} cannot be read ({error.strerror}): check its name and permissions") from None
 
 
 def check_output(output: Path) -> None:
