@@ -142,9 +142,10 @@ def test_another_evaluation_does_not_go_on_from_there(tmp_path: Path) -> None:
         evaluate(tmp_path, settings={"lengths": 5})
     with pytest.raises(SettingError, match="other texts or data"):
         evaluate(tmp_path, tasks=[Said])
-    (tmp_path / "journal").write_text("no JSON\n")
-    with pytest.raises(SettingError, match="damaged"):
-        evaluate(tmp_path)
+    for damaged in ("no JSON\n", "5\n", "[1]\n"):
+        (tmp_path / "journal").write_text(damaged)
+        with pytest.raises(SettingError, match="damaged"):
+            evaluate(tmp_path)
 
 
 def test_another_seed_gives_other_items(results: Results, tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ class Journal:
         whole = written[: written.rfind(b"\n") + 1]
         self._file.truncate(len(whole))
         try:
-            lines = [json.loads(line) for line in whole.splitlines()]
-        except ValueError:
+            lines = [dict(json.loads(line)) for line in whole.splitlines()]
+        except (ValueError, TypeError):
             raise SettingError(f"{self.path} is damaged: delete it, and the run starts anew") from None
         if not lines:
             self._write(head)
