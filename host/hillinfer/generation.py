@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -266,8 +266,23 @@ def _budget(policy: Policy | None) -> str | None:
     return None if budget is None else str(TokenBudget.parse(budget))
 
 
+def held_tiers(cache: Any) -> Tiers:
+    """What any cache holds, layers that no policy has a say in (sliding windows) included: to compare caches by."""
+    from hillinfer.integrations.transformers import HillInferCache, HillInferLayer
+
+    if not isinstance(cache, HillInferCache):
+        return stock_tiers(cache)
+    tiers = cache.stats().tiers
+    windows = _nbytes(layer for layer in cache.layers if not isinstance(layer, HillInferLayer))
+    tiers.device.set(tiers.device.bytes + windows)
+    return tiers
+
+
 def stock_tiers(cache: Any) -> Tiers:
     """A stock cache is all device tier and only grows, so now is the peak (sliding layers apart)."""
-    tensors = [part for layer in cache.layers for part in (layer.keys, layer.values) if part is not None]
-    nbytes = sum(part.nbytes for part in tensors)
+    nbytes = _nbytes(cache.layers)
     return Tiers(device=TierBytes(nbytes, nbytes))
+
+
+def _nbytes(layers: Iterable[Any]) -> int:
+    return sum(part.nbytes for layer in layers for part in (layer.keys, layer.values) if part is not None)

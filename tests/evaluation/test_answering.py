@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,11 +13,14 @@ from hypothesis import strategies as st
 from transformers import DynamicCache
 
 from hillinfer.evaluation.answering import answer, end_tokens
+from hillinfer.evaluation.contender import parse_contenders
+from hillinfer.evaluation.reading import Reading
 from hillinfer.evaluation.task import Item
 from hillinfer.generation import cache_keyword
 from tests.tiny import tiny
 
 MODEL = tiny("llama")
+GEMMA = tiny("gemma3")
 PROMPT = torch.arange(40) * 7 % 290 + 5
 NONE = frozenset()
 
@@ -89,3 +94,13 @@ def test_end_of_text_tokens(end: object, tokens: set[int]) -> None:
     model = tiny("llama")
     model.generation_config.eos_token_id = end
     assert end_tokens(model) == tokens
+
+
+def test_layers_with_sliding_windows_count_for_every_cache(tmp_path: Path) -> None:
+    reading, held = Reading(GEMMA, tmp_path), []
+    reading.read(PROMPT[:-1])
+    for contender in parse_contenders("streaming-llm@100%", {}):
+        opening = partial(reading.open, contender, 50)
+        held.append(answer(GEMMA, opening, item([7], 0), NONE, bool).tiers.device.bytes)
+    reading.close()
+    assert held[0] == held[1] > 0

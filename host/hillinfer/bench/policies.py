@@ -19,9 +19,8 @@ from transformers import PreTrainedModel
 from hillinfer.bench.divergence import divergence, share_right
 from hillinfer.evaluation.contender import FULL, Contender
 from hillinfer.evaluation.task import Item
-from hillinfer.generation import cache_keyword, stock_tiers
+from hillinfer.generation import cache_keyword, held_tiers
 from hillinfer.integrations.prompt_record import PromptRecord
-from hillinfer.integrations.transformers import HillInferCache
 from hillinfer.policies import find, names
 from hillinfer.report import Tiers
 
@@ -170,7 +169,7 @@ class Comparison:
                 out = self._model(tokens[:, at : at + 1], **keyword)
                 seconds.append(time.perf_counter() - start)
                 logprobs.append(out.logits[0, -1].float().log_softmax(-1))
-        tiers = cache.stats().tiers if isinstance(cache, HillInferCache) else stock_tiers(cache)
+        tiers = held_tiers(cache)
         return _Decoded(torch.stack(logprobs), seconds, tiers)
 
 

@@ -11,8 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from hillinfer.evaluation.task import Item
-from hillinfer.generation import cache_keyword, stock_tiers
-from hillinfer.integrations.transformers import HillInferCache
+from hillinfer.generation import cache_keyword, held_tiers
 from hillinfer.report import Tiers
 
 OpenCache = Callable[[], AbstractContextManager[Any]]
@@ -47,7 +46,7 @@ def answer(
     gold = item.answer.tolist()
     with open_cache() as cache:
         logprobs = teacher_forced(model, cache, int(item.prompt[-1]), gold)
-        tiers = cache.stats().tiers if isinstance(cache, HillInferCache) else stock_tiers(cache)
+        tiers = held_tiers(cache)
         likeliest = logprobs.argmax(-1).tolist()
         known = _known(gold, likeliest, ends)
         if known == gold and item.new_tokens > len(gold) and not settled(known):
