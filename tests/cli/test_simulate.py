@@ -30,6 +30,8 @@ def test_run_shows_every_method(hill: Any, tmp_path: Path) -> None:
     )
     assert answer["methods"]["hillinfer"]["step_ms"] > 0
     assert 0 < answer["methods"]["hillinfer"]["busy"]["gpu"] < 1
+    assert answer["recorded"]["alpha"] == 0.1
+    assert not any(isinstance(value, dict | list) for value in answer["recorded"].values())
 
 
 def test_record_measure_and_run_by_both(hill: Any, model_dir: Path, text: Path, tmp_path: Path) -> None:

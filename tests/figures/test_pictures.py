@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hillinfer.figures import copies, palette, reports, summary, timeline, tokens
+from hillinfer.figures import copies, fits, palette, reports, summary, timeline, tokens
 from hillinfer.figures.goals import GOALS
 from hillinfer.page.chapter import Section
 from hillinfer.page.write import sections
@@ -122,3 +122,10 @@ def test_a_timeline_says_how_much_overlapped():
     host, read = picture.table.rows
     assert host == ("host scores", "host score", "1", "1.0", "1.000")
     assert read == ("cold reads", "read", "1", "1.0", "1.000")
+
+
+def test_a_box_that_nothing_fits_is_drawn():
+    row = reports.FitRow(method="hillinfer", context=8192, batch=1, ms_per_step=None, why_not="no room")
+    drawn = fits.picture(reports.Fits(kind="hillinfer-simulate-fit", version=1, hardware="small", rows=[row]))
+    assert drawn.svg()
+    assert "does not fit" in drawn.table.rows[0]

@@ -78,3 +78,15 @@ def test_every_report_in_json_of_the_page_can_be_kept():
 def test_a_table_in_markdown():
     table = Table(("policy", "KL"), [("hillinfer", ".03"), ("a|b", ".5")])
     assert markdown(table) == "| policy | KL |\n| --- | ---: |\n| **hillinfer** | .03 |\n| a\\|b | .5 |"
+
+
+def test_policies_without_the_full_cache_and_a_balance_without_its_error(tmp_path):
+    policies, balance = (
+        json.loads((DOCS / "measured" / f"{name}.json").read_text()) for name in ("policies", "balance")
+    )
+    without = [row for row in policies["rows"] if row["policy"] != "full"]
+    (tmp_path / "policies.json").write_text(json.dumps(policies | {"rows": without}))
+    (tmp_path / "balance.json").write_text(json.dumps(balance | {"summary": {}}))
+    page = render(tmp_path)
+    assert "The full cache's step" not in page
+    assert "## Host and device in balance" in page

@@ -117,6 +117,11 @@ def test_files_that_are_none(tmp_path) -> None:
     np.savez(path, header=np.array('{"kind": "hillinfer-trace", "version": 1}'))
     with pytest.raises(SettingError, match="not a whole trace"):
         load(path)
+    np.savez(path, header=np.array("[1]"))
+    with pytest.raises(SettingError, match="is no trace"):
+        load(path)
+    with pytest.raises(SettingError, match="at least one token"):
+        Trace("m", "p", [[LayerStep(0)]])
 
 
 def test_scaling_keeps_shares(model, ids, tmp_path) -> None:

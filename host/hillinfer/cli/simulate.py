@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,7 +106,7 @@ def run_command(
                 "tokens": tokens,
                 "batch": batch,
                 "steps": steps,
-                "recorded": {"model": found.model, "policy": found.policy, **found.settings},
+                "recorded": {"model": found.model, "policy": found.policy, **_plain(found.settings)},
                 "methods": told,
                 "undefined": reasons,
             }
@@ -125,6 +126,11 @@ def run_command(
     show_table(table)
     for name, reason in reasons.items():
         stdout().print(f"{name}: {reason}", soft_wrap=True)
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what the shipped runs note down of every step."""
+    return {name: value for name, value in settings.items() if not isinstance(value, dict)}
 
 
 @simulate_app.command("record")

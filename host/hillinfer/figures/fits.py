@@ -22,10 +22,11 @@ def picture(report: Fits) -> Picture:
                 times = [(row.context, row.ms_per_step) for row in mine if row.ms_per_step is not None]
                 axes.plot([at for at, _ in times], [ms for _, ms in times], label=method, **look(number))
             axes.set_xscale("log", base=2)
-            axes.set_yscale("log")
+            if any(row.ms_per_step for row in report.rows):  # a logarithm of nothing is an error
+                axes.set_yscale("log")
+                plain_numbers(axes.yaxis)
             axes.set_xticks(contexts, [tokens(context) for context in contexts])
             axes.set_xticks([], minor=True)
-            plain_numbers(axes.yaxis)
             axes.set_title(f"batch {batch}")
             axes.set_xlabel("tokens in the context", loc="right")
         panes[0].set_ylabel("a decode step, ms")

@@ -96,6 +96,8 @@ class Trace:
     def __post_init__(self) -> None:
         if not self.steps or not all(self.steps) or len({len(step) for step in self.steps}) != 1:
             raise SettingError("a trace has at least one step, and every step the same layers, at least one")
+        if any(work.tokens < 1 for step in self.steps for work in step):
+            raise SettingError("every layer of a trace has at least one token")
 
     @property
     def layers(self) -> int:

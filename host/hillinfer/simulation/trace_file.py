@@ -58,10 +58,10 @@ def load(path: Path) -> Trace:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        header = json.loads(str(arrays["header"]))
+        header = dict(json.loads(str(arrays["header"])))
     except OSError as error:
         raise SettingError(f"the trace {path} cannot be read ({error.strerror or error}): check the name") from None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
         raise SettingError(f"{path} is no trace: record one with hillinfer simulate record") from None
     if header.get("kind") != KIND or header.get("version") != VERSION:
         raise SettingError(

@@ -50,7 +50,7 @@ def load(name: str | Path) -> Hardware:
     if text in names():
         return _read((resources.files(__package__) / f"{text}.toml").read_text(), text)
     path = Path(text)
-    if not path.suffix and not path.exists():
+    if not text or (not path.suffix and not path.exists()):
         raise SettingError(f"there is no hardware {text!r}{nearest(text, names())}")
     try:
         return _read(path.read_text(), text)
