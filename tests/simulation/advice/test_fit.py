@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from hillinfer.errors import MemoryBudgetError, SettingError
-from hillinfer.simulation.advice.fit import METHODS, cell, fit, longest
+from hillinfer.simulation.advice.fit import METHODS, cell, check_weights, fit, longest
 from hillinfer.simulation.advice.tiers import tiers
 from hillinfer.simulation.advice.variants import AS_IT_IS, custom, variants
 from hillinfer.simulation.hardware import Hardware, Number, load
@@ -70,8 +72,10 @@ def test_a_box_that_is_too_small_says_what_would_fit(box: Hardware) -> None:
 
 def test_weights_that_do_not_fit_are_said(box: Hardware) -> None:
     small = custom(box, gpu_memory=int(8e9), dram=int(4e9))
-    with pytest.raises(MemoryBudgetError, match=r"the weights of llama-3\.1-8b are 16\.1 GB"):
+    with pytest.raises(MemoryBudgetError, match=r"the weights of llama-3\.1-8b are 16\.1 GB") as told:
         fit(small, SHAPE, [8192], [1])
+    [enough] = re.findall(r"at least (\d+) GB of DRAM", str(told.value))
+    check_weights(custom(small, dram=int(enough) * 10**9), SHAPE)
 
 
 def test_unknown_names_are_told_the_nearest(box: Hardware) -> None:

@@ -65,7 +65,7 @@ def check_weights(hardware: Hardware, shape: Shape) -> None:
         raise MemoryBudgetError(
             f"the weights of {shape.name} are {weights / 1e9:.1f} GB and the box {hardware.name} holds "
             f"{room / 1e9:.1f} GB in memory: take a smaller model, or at least "
-            f"{(weights - room + hardware.dram.capacity) / 1e9:.0f} GB of DRAM"
+            f"{math.floor((weights - room + hardware.dram.capacity) / 1e9) + 1} GB of DRAM"
         )
 
 
