@@ -127,6 +127,14 @@ def test_an_empty_context_is_the_start_token() -> None:
     assert encode_pair(TOKENIZER, "", "<s>ab") == ([BOS], TOKENIZER.encode("ab"))
 
 
+def test_an_empty_context_is_gone_on_from(language_model: Any) -> None:
+    asked = {"until": [], "max_gen_toks": 4}
+    started, empty = language_model("full").generate_until(
+        requests("generate_until", (TOKENIZER.bos_token, asked), ("", asked))
+    )
+    assert empty == started != ""
+
+
 def test_the_harness_runs_every_kind_of_policy(model: Any, language_model: Any, data: Path) -> None:
     """Accuracies of the library's own evaluator, from plain torch."""
     loaded = {name: tasks.load(name, data) for name in REQUESTS}

@@ -34,7 +34,7 @@ def fit(tokenizer: Any, text: str, room: int, chat: bool) -> Fitted:
     head, tail = frame(tokenizer, chat)
     body, half = plain_tokens(tokenizer, text), (room - len(head) - len(tail)) // 2
     if half < 1:
-        raise SettingError(f"{room} tokens have no room for a prompt: ask for a longer context with --lengths")
+        raise SettingError(f"{max(room, 0)} tokens have no room for a prompt: ask for a longer context with --lengths")
     cut = max(0, len(body) - 2 * half) if len(body) > room - len(head) - len(tail) else 0
     if cut:
         body = body[:half] + body[-half:]

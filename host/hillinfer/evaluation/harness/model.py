@@ -154,7 +154,7 @@ class HillInferLM(TemplateLM):  # type: ignore[misc]  # the harness is not typed
         until = handle_stop_sequences(settings.get("until"), eos=end)
         if most >= self.max_length:
             raise SettingError(f"{most} new tokens are no less than the model's {self.max_length}: lower max_gen_toks")
-        tokens = self.tok_encode(context)[most - self.max_length :]
+        tokens = self.tok_encode(context)[most - self.max_length :] or [self.prefix_token_id]
         self._reading.read(torch.tensor(tokens[:-1], dtype=torch.int64))
         said: list[int] = []
         text, ends = partial(self.tokenizer.decode, skip_special_tokens=True), end_tokens(self._model)
