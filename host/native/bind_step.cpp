@@ -79,12 +79,13 @@ class Tiers {
     }
 
     Step* step(uintptr_t query, uintptr_t key, uintptr_t value, float scaling, const Query& asked, size_t newest,
-               size_t count, ThreadPool* threads) {
+               size_t count, int handicap, ThreadPool* threads) {
         const size_t stored = slot_of_.shape(0), length = stored + newest, begun = (newest + kTile - 1) / kTile;
         check(newest < newest_.shape(0), "no room for the step's own row");
         check(asked.heads == shape_.heads && asked.tile_bytes() == tiles_.shape(1) && begun <= tiles_.shape(0),
               "tiles are [n, tile_bytes] of the query's heads, dim and key_format");
         check(count <= length, "count exceeds the tokens");
+        check(handicap >= 0 && handicap <= INT16_MAX, "handicap is 0 to 32767");
         std::vector<Run> keys = runs_;
         if (newest) keys.push_back({int64_t(stored), int64_t(begun * kTile), tiles_.data(), exponents_.data()});
         const float* from = reinterpret_cast<const float*>(query);
@@ -96,7 +97,7 @@ class Tiers {
         const Places places{int64_t(length), int64_t(stored), slot_of_.data(),
                             reinterpret_cast<const char*>(pool_.data()), reinterpret_cast<const char*>(newest_.data())};
         nb::gil_scoped_release released;
-        return new Step(shape_, std::move(scaled), asked, keys, places, count, own, threads);
+        return new Step(shape_, std::move(scaled), asked, keys, places, count, handicap, own, threads);
     }
 
     bool cast(size_t newest, int limit) {
@@ -150,10 +151,10 @@ void bind_step(nb::module_& m) {
         .def("ask", &Tiers::ask, "query"_a, "scaling"_a, "normaliser"_a.none(), "lowest"_a, "sum"_a,
              "The int8 Query of all heads, of a query float32 [H, G, d] by its address; see hillinfer.kv.query.")
         .def("step", &Tiers::step, "query"_a, "key"_a, "value"_a, "scaling"_a, "asked"_a, "newest"_a, "count"_a,
-             "threads"_a = nb::none(),
+             "handicap"_a = 0, "threads"_a = nb::none(),
              "A step behind ``newest`` newest tokens: its query float32 [H, G, d], key and value [H, d] of the rows' "
              "type are contiguous and given by address. Key and value are copied to the next of the newest rows. All "
-             "memory must stay as it is until ``finish``. The hot rows are attended to at once, unless some are cold: "
+             "memory must stay as it is until ``finish``. Scores of tokens without a slot lose ``handicap``. The hot rows are attended to at once, unless some are cold: "
              "then in ``attend``.")
         .def("cast", &Tiers::cast, "newest"_a, "limit"_a,
              "Cast the key of a newest token, float32, to int8 with the exponents of its tile; False if it begins one, or "

@@ -115,6 +115,13 @@ static New<int64_t, 1> top_positions(In<int16_t, 1> scores, size_t count) {
     return give<int64_t, 1>(std::move(positions), {count});
 }
 
+static void handicap_scores(Out<int16_t, 1> scores, In<int32_t, 1> slot_of, int by) {
+    check(slot_of.shape(0) <= scores.shape(0), "more slots than scores");
+    check(by >= 0 && by <= INT16_MAX, "by is 0 to 32767");
+    nb::gil_scoped_release released;
+    handicap(scores.data(), slot_of.data(), slot_of.shape(0), by);
+}
+
 static New<uint32_t, 1> checksums(In<uint8_t, 2> rows) {
     std::vector<uint32_t> sums(rows.shape(0));
     {
@@ -262,6 +269,8 @@ NB_MODULE(_native, m) {
           "fp16 key is packed as it is, if it fits.");
     m.def("top", &top_positions, "scores"_a, "count"_a,
           "Ascending positions int64 of the ``count`` highest scores int16; ties go to the newest.");
+    m.def("handicap", &handicap_scores, "scores"_a, "slot_of"_a, "by"_a,
+          "Scores int16 [n] of tokens without a slot (slot_of int32 [m ≤ n] is negative) lose ``by``, as far as 16 bits go.");
     m.def("crc32c", [](nb::bytes data) { return crc32c(data.c_str(), data.size()); }, "data"_a);
     m.def("checksums", &checksums, "rows"_a, "A 32-bit checksum of each row uint8 [n, bytes].");
 

@@ -1,5 +1,7 @@
 #include "select.h"
 
+#include <algorithm>
+
 #include "variant.h"
 
 namespace hillinfer {
@@ -39,6 +41,13 @@ void top(const int16_t* scores, size_t n, size_t count, int64_t* positions) {
     size_t found = 0;
     if (newest && low < INT16_MAX) found = variant().collect(scores, 0, newest, int16_t(low + 1), positions, count);
     variant().collect(scores, newest, n, low, positions + found, count - found);
+}
+
+void handicap(int16_t* scores, const int32_t* slot_of, size_t n, int by) {
+    for (size_t i = 0; i < n; i++) {
+        const int32_t less = int32_t(scores[i]) - (slot_of[i] < 0 ? by : 0);
+        scores[i] = int16_t(std::max<int32_t>(less, INT16_MIN));
+    }
 }
 
 }  // namespace hillinfer

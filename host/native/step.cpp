@@ -25,10 +25,11 @@ static std::vector<int16_t> score(const Query& asked, const std::vector<Run>& ke
 }
 
 Step::Step(const RowShape& shape, std::vector<float> query, const Query& asked, const std::vector<Run>& keys,
-           const Places& places, size_t count, const char* own, ThreadPool* pool)
+           const Places& places, size_t count, int handicap, const char* own, ThreadPool* pool)
     : positions(count), attention_(shape, std::move(query), count + 1, pool) {
-    const std::vector<int16_t> scores = score(asked, keys, places.length, pool);
+    std::vector<int16_t> scores = score(asked, keys, places.length, pool);
     scored = now();
+    if (handicap) hillinfer::handicap(scores.data(), places.slot_of, size_t(places.stored), handicap);
     top(scores.data(), places.length, count, positions.data());
     locate(places, own);
     selected = now();

@@ -16,10 +16,11 @@ struct Places {
 
 class Step {
   public:
-    // query [heads·group][head_dim], scaled; keys of all tokens. Selects the `count` tokens of the highest scores; if all
-    // of them are in memory, attends to them and to the step's own row.
+    // query [heads·group][head_dim], scaled; keys of all tokens. Selects the `count` tokens of the highest scores, of
+    // which tokens in the cold pool lose `handicap`; if all of them are in memory, attends to them and to the step's own
+    // row.
     Step(const RowShape& shape, std::vector<float> query, const Query& asked, const std::vector<Run>& keys,
-         const Places& places, size_t count, const char* own, ThreadPool* pool = nullptr);
+         const Places& places, size_t count, int handicap, const char* own, ThreadPool* pool = nullptr);
 
     // Attend to what is in memory, where some rows are not.
     void attend();

@@ -39,3 +39,12 @@ def test_mass_takes_the_fewest_that_hold_it(scores, mass, most):
     assert count == most or weights[:count].sum() >= mass * total - 1e-9 * total
     assert count <= most
     assert weights[: count - 1].sum() < mass * total + 1e-9 * total
+
+
+@given(_scores, st.integers(0, 32767), st.randoms(use_true_random=False))
+def test_only_tokens_without_a_slot_are_handicapped(scores, by, rng):
+    array = np.array(scores, np.int16)
+    slots = [rng.choice([-1, 0, 5]) for _ in range(rng.randint(0, len(scores)))]  # the newest lose nothing
+    expected = [max(score - by, -32768) if slot < 0 else score for score, slot in zip(scores, slots, strict=False)]
+    _native.handicap(array, np.array(slots, np.int32), by)
+    assert array.tolist() == expected + scores[len(slots) :]

@@ -65,15 +65,15 @@ def tokens(geometry, count, generator):
     dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
     hot=st.sampled_from(["16%", "30%", "100%", "150%"]),
     threads=st.integers(1, 3),
-    reduce=st.sampled_from(["max-lse", "sum"]),
+    ranking=st.sampled_from([("max-lse", 0), ("max-lse", 1), ("max-lse", 100), ("sum", None)]),
     prompt=st.integers(40, 700),
     steps=st.integers(1, 90),
     seed=st.integers(0, 99),
 )
-def test_one_call_or_many(tmp_path, heads, dtype, hot, threads, reduce, prompt, steps, seed):
+def test_one_call_or_many(tmp_path, heads, dtype, hot, threads, ranking, prompt, steps, seed):
     geometry = Geometry(1, *heads, 16, dtype)
     generator = torch.Generator().manual_seed(seed)
-    with Sides(tmp_path, geometry, hot, threads, alpha=0.15, reduce=reduce) as sides:
+    with Sides(tmp_path, geometry, hot, threads, alpha=0.15, reduce=ranking[0], cold_margin=ranking[1]) as sides:
         sides.run("exact", *tokens(geometry, prompt, generator))
         for _ in range(steps):
             sides.run("decode", *tokens(geometry, 1, generator))

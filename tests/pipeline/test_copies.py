@@ -62,7 +62,7 @@ def _run(engine, chunks=(500,), steps=80):
 @pytest.mark.parametrize("scope", ["token", "head"])
 def test_what_is_selected_depends_on_no_budget_and_no_chunk(tmp_path, copy, scope):
     """A projection is refitted on the way (80 tokens are more than a sixteenth of 500)."""
-    policy = dataclasses.replace(POLICY, scope=scope)
+    policy = dataclasses.replace(POLICY, scope=scope, cold_margin=0)
     sets, outs, _ = _run(_engine(tmp_path, copy, policy))
     tile = 64 * (GEOMETRY.row_bytes + 64)
     for budgets in ({"hot": "12%"}, {"device_bytes": Budget(nbytes=5 * tile)}):

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from hillinfer.config import Budget, StoreSettings
+from hillinfer.csd.contract import Stream
 from hillinfer.errors import CorruptRecordError, SettingError
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.keys import cast_keys
@@ -50,7 +51,8 @@ class Oracle:
         self.normaliser = self.normaliser_of
         return out
 
-    def decode(self, query, keys, values):
+    def decode(self, query, keys, values, cold=()):
+        """``cold``: which tokens the policy would rather not have."""
         heads, group, _, _ = query.shape
         cast = cast_keys(self.keys)
         n = self.keys.shape[1]
@@ -76,7 +78,8 @@ class Oracle:
                 enabled,
                 quantised.reduce,
             )
-            order = sorted(range(n), key=lambda i: (scores[i], i), reverse=True)
+            less = dict.fromkeys(cold, self.policy.handicap)
+            order = sorted(range(n), key=lambda i: (max(scores[i] - less.get(i, 0), -32768), i), reverse=True)
             sets.append(sorted(order[: self.policy.attended(n)]))
         allowed = torch.zeros(heads, 1, 1, n + 1, dtype=torch.bool)
         for head in range(heads):
@@ -120,11 +123,13 @@ def _flat(query):
 
 
 @pytest.mark.parametrize(("kv_heads", "group"), [(4, 1), (2, 3), (1, 4)])
-@pytest.mark.parametrize("reduce", ["max-lse", "sum"])
+@pytest.mark.parametrize(
+    ("reduce", "cold_margin"), [("max-lse", 0), ("max-lse", None), ("max-lse", 100), ("sum", None)]
+)
 @pytest.mark.parametrize("scope", ["token", "head"])
-def test_every_step_selects_and_attends_like_the_oracle(tmp_path, kv_heads, group, reduce, scope):
+def test_every_step_selects_and_attends_like_the_oracle(tmp_path, kv_heads, group, reduce, cold_margin, scope):
     geometry = _geometry(kv_heads, group)
-    policy = HillInfer(alpha=0.15, floor=8, reduce=reduce, scope=scope)
+    policy = HillInfer(alpha=0.15, floor=8, reduce=reduce, cold_margin=cold_margin, scope=scope)
     generator = torch.Generator().manual_seed(kv_heads)
     oracle = Oracle(policy, torch.empty(kv_heads, 0, 16), torch.empty(kv_heads, 0, 16))
     engine = _engine(tmp_path, geometry, policy, device_bytes=_tile_bytes(geometry))
@@ -134,10 +139,14 @@ def test_every_step_selects_and_attends_like_the_oracle(tmp_path, kv_heads, grou
         query, keys, values = _tokens(geometry, chunk, generator)
         out = engine.exact(0, 0, _flat(query), keys, values, SCALING)
         torch.testing.assert_close(out, oracle.prefill(query, keys, values))
+    work = engine._works[Stream(0, 0)]
     for step in range(200):
         query, keys, values = _tokens(geometry, 1, generator)
+        engine.settled_ledger()
+        engine._recall(work, SCALING)  # what the first step does before it selects
+        cold = np.flatnonzero(work.stream.hot_pool.slot_of < 0)
         out = engine.decode(0, 0, _flat(query), keys, values, SCALING)
-        expected, sets = oracle.decode(query, keys, values)
+        expected, sets = oracle.decode(query, keys, values, cold)
         assert selected[-1] == sets, f"step {step}"
         torch.testing.assert_close(out, expected)
     assert engine.ledger.device_scored > engine.ledger.host_scored > 0
@@ -161,7 +170,7 @@ def _run(tmp_path, geometry, policy, *, prompt=500, steps=150, seed=0, sequences
 def test_what_is_selected_does_not_depend_on_where_it_lies(tmp_path, scope):
     """Not one bit of any output changes with the budgets of the tiers."""
     geometry = _geometry(2, 2)
-    policy = HillInfer(alpha=0.1, floor=8, scope=scope)
+    policy = HillInfer(alpha=0.1, floor=8, cold_margin=0, scope=scope)
     tile = _tile_bytes(geometry)
     runs = [
         _run(tmp_path, geometry, policy, hot=hot, device_bytes=device)

@@ -22,6 +22,10 @@ from hillinfer.policies import HillInfer
         ({"mass": 0.9, "reduce": "sum"}, "mass needs reduce='max-lse'"),
         ({"floor": -1}, "negative"),
         ({"decay": 1}, "below 1"),
+        ({"cold_margin": -0.1}, "0 to 100 nats"),
+        ({"cold_margin": float("nan")}, "0 to 100 nats"),
+        ({"cold_margin": 2, "reduce": "sum"}, "not in nats"),
+        ({"cold_margin": 2, "mass": 0.9}, "exclude each other"),
     ],
 )
 def test_settings_out_of_range(settings, message):
@@ -64,3 +68,9 @@ def test_mass_attends_to_no_more_than_the_budget():
     few, many = (HillInfer(alpha=0.2, mass=mass).select([scores])[0] for mass in (0.3, 0.99))
     assert 64 <= len(few) < len(many) <= 1000
     assert set(few) <= set(many)
+
+
+def test_what_a_cold_token_loses_is_in_units_of_a_score():
+    assert HillInfer(cold_margin=0.5).handicap == 128
+    assert HillInfer(cold_margin=0).handicap == HillInfer(mass=0.9).handicap == HillInfer(reduce="sum").handicap == 0
+    assert 0 < HillInfer(cold_margin=100).handicap < 2**15

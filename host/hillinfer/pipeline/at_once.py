@@ -26,6 +26,7 @@ class ChosenAtOnce(Chosen):
     tiers      where keys and rows of the stream are: the step's own row is written there, behind the newest
     query      float32 [H, G, d]; keys, values: [H, 1, d] of the step's own token; all contiguous
     count      how many tokens are attended
+    handicap   what scores of tokens lose that are in the cold pool
     scored_at  when the scores were there, in seconds of time.perf_counter
     """
 
@@ -41,6 +42,7 @@ class ChosenAtOnce(Chosen):
         values: torch.Tensor,
         scaling: float,
         count: int,
+        handicap: int,
         threads: _native.ThreadPool | None,
         trace: Trace,
     ) -> None:
@@ -49,7 +51,7 @@ class ChosenAtOnce(Chosen):
         self._tiers, self._threads = tiers, threads  # stay until the step is over
         start = time.perf_counter()
         self._step = step = tiers.step(
-            query.data_ptr(), keys.data_ptr(), values.data_ptr(), scaling, asked, newest, count, threads
+            query.data_ptr(), keys.data_ptr(), values.data_ptr(), scaling, asked, newest, count, handicap, threads
         )
         seconds = step.seconds
         self.scored_at = seconds[0]

@@ -142,7 +142,10 @@ class NearData(Chooser):
             asked = tiers.ask(query.data_ptr(), scaling, None if summed else normaliser, lowest, summed)
         else:
             asked = self._queries(stream, query[:, :, 0].numpy(), normaliser, scaling)[0].native
-        chosen = ChosenAtOnce(stream, tiers, asked, query, keys, values, scaling, count, self._threads, self._trace)
+        handicap = self._policy.handicap
+        chosen = ChosenAtOnce(
+            stream, tiers, asked, query, keys, values, scaling, count, handicap, self._threads, self._trace
+        )
         self._evaluator.scored_at_once(stream, chosen.scored_at - start)
         return chosen
 
@@ -155,15 +158,22 @@ class NearData(Chooser):
 
     def recall(self, stream: TokenStream, scaling: float) -> list[list[Positions]]:
         self._keep_fitted(stream)
-        return [self._select(stream, asked, scaling, count=False) for asked in self._window.pop(stream.id, ())]
+        window = self._window.pop(stream.id, ())  # where rows are is only now to be decided by what it selects
+        return [self._select(stream, asked, scaling, count=False, handicap=0) for asked in window]
 
     def nbytes(self, stream: Stream) -> int:
         last = self._last.get(stream)
         return (0 if last is None else last.nbytes) + self._copy_bytes.get(stream, 0)
 
-    def _select(self, stream: TokenStream, asked: _Asked, scaling: float, *, count: bool = True) -> list[Positions]:
+    def _select(
+        self, stream: TokenStream, asked: _Asked, scaling: float, *, count: bool = True, handicap: int | None = None
+    ) -> list[Positions]:
+        """``handicap``: of tokens in the cold pool; None: the policy's."""
         queries = self._queries(stream, asked[0], asked[1], scaling)
         with self._trace.span("evaluate"):
             scores = self._evaluator.score(stream, queries, self._meanwhile, count=count)
         with self._trace.span("select"):
+            by = self._policy.handicap if handicap is None else handicap
+            for each in scores if by else ():
+                _native.handicap(each, stream.hot_pool.slot_of, by)
             return self._policy.select(scores)

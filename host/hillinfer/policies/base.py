@@ -153,6 +153,11 @@ class SelectingPolicy(Policy):
         """
         return None
 
+    @property
+    def handicap(self) -> int:
+        """What the score of a token loses whose row is in the cold pool only; 0: where rows are makes no difference."""
+        return 0
+
     @abstractmethod
     def observe(self, normaliser: PerHead | None, lse: PerHead) -> PerHead:
         """The normaliser after a step whose attention left the log-sum-exp ``lse`` (None before the first)."""

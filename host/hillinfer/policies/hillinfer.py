@@ -6,6 +6,8 @@ Source: HillInfer (arXiv 2602.18750), hierarchical importance evaluation. Depart
   ``reduce="max-lse"`` ranks by the largest (logit − z) over heads, where z is the head's log-normaliser, a moving
   average of the log-sum-exp that each step's attention leaves behind for free. It orders as softmax probabilities do,
   in one pass and without exponentials. ``reduce="sum"`` is the paper's ranking.
+- A token in memory is taken rather than one on the drive that matters hardly more (``cold_margin``): what is hot was
+  attended in many steps, a cold token often in this one alone, and its row is what a step waits for.
 - A short context is attended whole: below ``floor`` tokens a ratio has no meaning.
 """
 
@@ -20,10 +22,13 @@ import numpy.typing as npt
 
 from hillinfer.errors import SettingError
 from hillinfer.kv.geometry import Geometry
-from hillinfer.kv.query import QuantisedQuery, quantise_query
+from hillinfer.kv.query import UNITS_PER_NAT, QuantisedQuery, quantise_query
 from hillinfer.kv.selection import Positions, Scores, holding_mass, top
 from hillinfer.policies.base import PerHead, SelectingPolicy
 from hillinfer.policies.budget import TokenBudget
+
+_MARGIN = 1.0  # nats
+_MOST_MARGIN = 100.0  # nats: scores have 16 bits, 128 nats either way
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,9 @@ class HillInfer(SelectingPolicy):
     scope    "token": one set for all heads, one contiguous read per token; "head": a set per KV head
     floor    never fewer than this many tokens, context permitting
     decay    weight of the past in the moving average of the normaliser
+    cold_margin  nats by which a token in the cold pool must outrank one in memory to be read in its stead. 0: what is
+             attended does not depend on where rows are. Default: 1, but 0 with raw sums and with ``mass``,
+             whose scores it would falsify
     """
 
     name: ClassVar[str] = "hillinfer"
@@ -50,6 +58,7 @@ class HillInfer(SelectingPolicy):
     scope: str = "token"
     floor: int = 64
     decay: float = 0.9
+    cold_margin: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha <= 1:
@@ -72,6 +81,12 @@ class HillInfer(SelectingPolicy):
             raise SettingError(f"floor is {self.floor}: it must not be negative")
         if not 0 <= self.decay < 1:
             raise SettingError(f"decay is {self.decay}: it must be at least 0 and below 1")
+        if self.cold_margin is not None and not 0 <= self.cold_margin <= _MOST_MARGIN:
+            raise SettingError(f"cold_margin is {self.cold_margin}: it must be 0 to {_MOST_MARGIN:g} nats")
+        if self.cold_margin and self.reduce == "sum":
+            raise SettingError("cold_margin needs reduce='max-lse': raw sums over heads are not in nats")
+        if self.cold_margin and self.mass is not None:
+            raise SettingError("cold_margin and mass exclude each other: give cold_margin=0, or no mass")
 
     def fitted(self, geometry: Geometry, sequences: int) -> HillInfer:
         if self.budget is None:
@@ -111,6 +126,12 @@ class HillInfer(SelectingPolicy):
     def best_of(self, cached: int) -> int | None:
         own = type(self).select is HillInfer.select  # a subclass that selects otherwise is asked
         return self.attended(cached) if own and self.scope == "token" and self.mass is None else None
+
+    @property
+    def handicap(self) -> int:
+        if self.cold_margin is not None:
+            return round(UNITS_PER_NAT * self.cold_margin)
+        return 0 if self.reduce == "sum" or self.mass is not None else round(UNITS_PER_NAT * _MARGIN)
 
     @property
     def reduction(self) -> str | None:
