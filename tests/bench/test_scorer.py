@@ -51,3 +51,8 @@ def test_the_command_prints_a_table_and_writes_json(tmp_path, capsys):
 def test_what_cannot_be_measured_is_refused(wrong):
     with pytest.raises(SettingError):
         scorer.Settings(**wrong)
+
+
+def test_half_a_query_is_an_error(tmp_path, capsys):
+    assert run(["bench", "scorer", "--groups", "400.5", "--output", str(tmp_path / "scorer.json")]) == 2
+    assert "whole numbers" in capsys.readouterr().err

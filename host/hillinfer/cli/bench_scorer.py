@@ -13,12 +13,12 @@ from hillinfer.cli.bench import (
     ColdDir,
     bench_app,
     figure,
-    numbers,
     percent,
     progress,
     show_summary,
     show_table,
     table_of,
+    whole_numbers,
     write_result,
 )
 from hillinfer.cli.console import stdout, write_json
@@ -62,9 +62,9 @@ def scorer_command(
         raise SettingError(f"no variant {variant!r} here: use {', '.join(_native.variants())}")
     settings = scorer.Settings(
         formats=[each.strip() for each in formats.split(",") if each.strip()],
-        groups=[int(each) for each in numbers(groups, "groups")],
-        dims=[128] if quick else [int(each) for each in numbers(dims, "dims")],
-        threads=[1] if quick else [int(each) for each in numbers(threads, "threads")],
+        groups=whole_numbers(groups, "groups"),
+        dims=[128] if quick else whole_numbers(dims, "dims"),
+        threads=[1] if quick else whole_numbers(threads, "threads"),
         nbytes=64 << 20 if quick else nbytes,
         rounds=2 if quick else rounds,
         with_torch=torch,
