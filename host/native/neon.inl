@@ -124,6 +124,7 @@ inline Ints scaled(Ints dot, int32_t m, int shift) {
 
 }  // namespace
 
+#include "whole_ranks.inl"
 #include "score.inl"
 #include "select.inl"
 

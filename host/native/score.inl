@@ -5,14 +5,17 @@
 //   kQueries             queries that share a look at a step
 //   kUsual               whether the usual head dimensions get code of their own
 //   cast                 16 FP16 numbers times 2^e, rounded half to even and saturated to ±127; not a number: 0
-//   scaled               the low 32 bits of dot·m >> shift, 0 ≤ shift ≤ 32
+//   rank                 of 16 dot products, under a plain scale: as Ranks, whose larger is found, and which in the
+//                        end are made whole
 //
 // Everything is exact, so every instruction set gives the same integers.
 
 namespace {
 
+using hillinfer::Head;
 using hillinfer::KeyFormat;
 using hillinfer::Query;
+using hillinfer::Scale;
 
 typedef int16_t Shorts __attribute__((vector_size(kLanes * sizeof(int16_t))));
 
@@ -28,40 +31,10 @@ struct Fp16Keys {
     static Ints dot(const Sums& sums, int32_t) { return __builtin_convertvector(sums, Ints); }
 };
 
-// What makes a logit of a dot product within one tile, for one query.
-struct Scale {
-    int32_t m, shift, bias, o;
-    bool plain;  // no product can leave 24 bits
-};
-
-Scale scale_of(const Query& query, size_t at, int exponent) {
-    const int shift = std::clamp(query.r[at] + exponent, 0, 40);
-    const int64_t largest = int64_t(query.largest[at]) * query.m[at] >> shift;
-    return {query.m[at], shift, query.bias[at], query.o[at], shift <= 32 && largest < (1 << 23) - 1};
-}
-
-// saturate24((dot·m) >> shift) − o, whatever the numbers.
-__attribute__((noinline)) void normalise_wide(Ints& dot, const Scale& scale) {
-    for (int i = 0; i < kLanes; i++) {
-        const int64_t t = int64_t(dot[i]) * scale.m >> scale.shift;
-        dot[i] = int32_t(std::clamp<int64_t>(t, -(1 << 23), (1 << 23) - 1)) - scale.o;
-    }
-}
-
-inline Ints normalised(Ints dot, const Scale& scale) {
-    if (__builtin_expect(scale.plain, true)) return scaled(dot, scale.m, scale.shift) - scale.o;
-    Ints u = dot;
-    normalise_wide(u, scale);
-    return u;
-}
-
-__attribute__((noinline)) void add_wide(int64_t* total, const Ints& u) {
-    for (int i = 0; i < kLanes; i++) total[i] += u[i];
-}
-
 // The maximum or the sum over queries, of 16 tokens.
 struct Reduced {
-    Ints most = Ints{} + INT32_MIN;
+    Ranks most = Ranks{} + INT32_MIN;  // of the usual ones
+    Ints most_of_others = Ints{} + INT32_MIN;
     int64_t total[kLanes] = {};
 
     void store(int16_t* scores, bool sum) const {
@@ -69,34 +42,56 @@ struct Reduced {
             for (int i = 0; i < kLanes; i++) scores[i] = int16_t(std::clamp<int64_t>(total[i], INT16_MIN, INT16_MAX));
             return;
         }
-        const Ints floor = most < INT16_MIN ? Ints{} + INT16_MIN : most;
+        const Ints usual = whole(most), all = usual > most_of_others ? usual : most_of_others;
+        const Ints floor = all < INT16_MIN ? Ints{} + INT16_MIN : all;
         const Shorts clamped = __builtin_convertvector(floor > INT16_MAX ? Ints{} + INT16_MAX : floor, Shorts);
         std::memcpy(scores, &clamped, sizeof clamped);
     }
 };
 
-// 16 tokens of a head with G of its queries. Dim: the head's dimension where it is a usual one, else 0. Keys are not
-// prefetched: they come in order, and on top of what the processor fetches ahead by itself that cost a fifth of the rate.
+// One query's 16 dot products, whatever the numbers.
+__attribute__((noinline)) void reduce_any(const Ints& dot, const Scale& scale, bool sum, Reduced& reduced) {
+    Ints u = dot;
+    if (scale.plain) {
+        u = whole(rank(dot, scale));
+    } else {
+        for (int i = 0; i < kLanes; i++) {
+            const int64_t t = int64_t(dot[i]) * scale.m >> scale.shift;
+            u[i] = int32_t(std::clamp<int64_t>(t, -(1 << 23), (1 << 23) - 1)) - scale.o;
+        }
+    }
+    if (!sum) reduced.most_of_others = u > reduced.most_of_others ? u : reduced.most_of_others;
+    else for (int i = 0; i < kLanes; i++) reduced.total[i] += u[i];
+}
+
+// 16 tokens of a head with G of its queries, of which `scales` are. Dim: the head's dimension where it is a usual one,
+// else 0. Keys are not prefetched: they come in order, and on top of what the processor fetches ahead by itself that cost
+// a fifth of the rate.
 template <class Keys, int Dim, int G, typename Number>
-inline void score_queries(const uint8_t* key, float cast, int head_dim, const Number* q, const Scale* scales, bool sum,
-                          Reduced& reduced) {
+inline void score_queries(const uint8_t* key, const Head& head, const Scale* scales, int head_dim, const Number* q,
+                          bool sum, Reduced& reduced) {
     constexpr hillinfer::Layout layout = hillinfer::layout(Keys::kFormat);
     const int dim = Dim ? Dim : head_dim;
+    const float cast = head.cast;
     typename Keys::Sums sums[G] = {};
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int d = 0; d < dim; d += layout.dims, key += layout.bytes) {
         const typename Keys::Step step = Keys::load(key, cast);
 #pragma GCC unroll 8
         for (int g = 0; g < G; g++) Keys::add(sums[g], step, q + g * dim + d);
     }
-    Ints most = reduced.most;
+    if (__builtin_expect(head.usual, true)) {
+        Ranks most = reduced.most;
 #pragma GCC unroll 8
-    for (int g = 0; g < G; g++) {
-        const Ints u = normalised(Keys::dot(sums[g], scales[g].bias), scales[g]);
-        if (__builtin_expect(sum, false)) add_wide(reduced.total, u);
-        else most = u > most ? u : most;
+        for (int g = 0; g < G; g++) most = larger(rank(Keys::dot(sums[g], scales[g].bias), scales[g]), most);
+        reduced.most = most;
+    } else {
+#pragma GCC unroll 8
+        for (int g = 0; g < G; g++) {
+            const Ints dot = Keys::dot(sums[g], scales[g].bias);
+            reduce_any(dot, scales[g], sum, reduced);
+        }
     }
-    reduced.most = most;
 }
 
 template <class Keys, int Dim>
@@ -105,25 +100,18 @@ void score_tiles(const Query& query, const uint8_t* keys, const int8_t* exponent
     const size_t head_bytes = hillinfer::head_bytes(dim, Keys::kFormat);
     const size_t active = query.active.size();
     const auto* queries = Keys::queries(query);
-    std::vector<Scale> scales(query.m.size());
-    std::vector<float> casts(active);
+    hillinfer::Scales scales(query);
     for (size_t tile = 0; tile < tiles; tile++, exponents += query.heads) {
-        for (size_t a = 0; a < active; a++) {
-            const int exponent = std::clamp<int>(exponents[query.active[a]], -16, 15);
-            casts[a] = std::ldexp(1.0f, exponent);
-            for (int g = 0; g < query.group; g++)
-                scales[a * query.group + g] = scale_of(query, a * query.group + g, exponent);
-        }
+        const Head* heads = scales.of_tile(exponents);
         for (int group = 0; group < hillinfer::kTile / kLanes; group++) {
             Reduced reduced;
             for (size_t a = 0; a < active; a++) {
                 const uint8_t* key = keys + query.active[a] * head_bytes;
                 for (int g = 0; g < query.group;) {
-                    const size_t at = a * query.group + g;
                     auto run = [&](auto count) {
                         constexpr int G = decltype(count)::value;
-                        score_queries<Keys, Dim, G>(key, casts[a], dim, queries + at * dim, scales.data() + at,
-                                                    query.sum, reduced);
+                        const auto* q = queries + (a * query.group + g) * dim;
+                        score_queries<Keys, Dim, G>(key, heads[a], heads[a].scales + g, dim, q, query.sum, reduced);
                         g += G;
                     };
                     const int left = std::min(query.group - g, kQueries);

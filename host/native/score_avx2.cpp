@@ -1,4 +1,5 @@
 // Scoring with AVX2. Its products of bytes saturate, so those of INT8 are widened to 16 bits first: exact, half as fast.
+#include "scale.h"
 #include "variant.h"
 
 #include <immintrin.h>
@@ -113,6 +114,7 @@ inline Ints scaled(Ints dot, int32_t m, int shift) {
 
 }  // namespace
 
+#include "whole_ranks.inl"
 #include "score.inl"
 #include "select.inl"
 

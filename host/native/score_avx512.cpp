@@ -1,4 +1,5 @@
 // Scoring with AVX-512 and its byte dot product (VNNI): 64 multiply-adds an instruction.
+#include "scale.h"
 #include "variant.h"
 
 #include <immintrin.h>
@@ -40,7 +41,8 @@ struct Int4Keys {
     };
     static const int8_t* queries(const hillinfer::Query& query) { return query.q8.data(); }
     static Step load(const uint8_t* key, float) {
-        const __m512i both = _mm512_loadu_si512(key);
+        __m512i both = _mm512_loadu_si512(key);
+        asm("" : "+v"(both));  // in a register: GCC would load it twice, and loads are what bounds one query
         return {_mm512_and_si512(both, _mm512_set1_epi8(0x0f)), _mm512_and_si512(both, _mm512_set1_epi8(char(0xf0)))};
     }
     static void add(Sums& sums, const Step& step, const int8_t* q) {
@@ -57,20 +59,17 @@ inline Floats cast(const uint8_t* halves, float scale) {
     return Floats(_mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-// Products of even and odd lanes are 64 bits wide; each is moved to where its lane is. With m shifted up, where it has
-// room, the high halves are what is wanted already.
-inline Ints scaled(Ints dot, int32_t m, int shift) {
-    const __m512i x = __m512i(dot), odd_x = _mm512_shuffle_epi32(x, _MM_PERM_DDBB);
-    if (__builtin_expect(shift >= 17, true)) {
-        const __m512i factor = _mm512_set1_epi32(m << (32 - shift));
-        const __m512i even = _mm512_mul_epi32(x, factor), odd = _mm512_mul_epi32(odd_x, factor);
-        return Ints(_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB));
-    }
-    const __m512i factor = _mm512_set1_epi32(m);
-    const __m512i even = _mm512_mul_epi32(x, factor), odd = _mm512_mul_epi32(odd_x, factor);
-    return Ints(_mm512_mask_blend_epi32(0xaaaa, _mm512_srl_epi64(even, _mm_cvtsi32_si128(shift)),
-                                        _mm512_sll_epi64(odd, _mm_cvtsi32_si128(32 - shift))));
+// Everything is exact in float32 but the product less the offset, and that is rounded down: so it is at least the integer
+// below it, which float32 has (|o| ≤ 2^23 and the logit is below 2^23), and which is found at the end.
+using Ranks = Floats;
+constexpr int kDown = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+
+inline Ranks rank(Ints dot, const hillinfer::Scale& scale) {
+    return Ranks(_mm512_fmsub_round_ps(_mm512_cvtepi32_ps(__m512i(dot)), _mm512_set1_ps(scale.factor),
+                                       _mm512_set1_ps(scale.offset), kDown));
 }
+inline Ranks larger(Ranks a, Ranks b) { return Ranks(_mm512_max_ps(__m512(a), __m512(b))); }
+inline Ints whole(Ranks ranks) { return Ints(_mm512_cvt_roundps_epi32(__m512(ranks), kDown)); }
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 // Scoring in plain C++: for every processor, and the measure of the others.
+#include "scale.h"
 #include "variant.h"
 
 #include "attend.inl"
@@ -51,6 +52,7 @@ inline Ints scaled(Ints dot, int32_t m, int shift) {
 
 }  // namespace
 
+#include "whole_ranks.inl"
 #include "score.inl"
 #include "select.inl"
 
