@@ -44,7 +44,7 @@ def lines(page: str) -> list[str]:
 
 @pytest.mark.parametrize(("name", "title"), [("eval-small", "## Tasks"), ("eval-gemma", "## Tasks, a second model")])
 def test_an_evaluation(tmp_path: Path, measured: Path, name: str, title: str) -> None:
-    results = made_up([0.0, 0.0, 0.0, 1.0])
+    results = made_up([0.0, 0.0, 0.0, 0.0, 1.0])
     for row in results.rows:
         row.retrieval = True
     write_results(tmp_path / f"{name}.json", results)
@@ -53,16 +53,16 @@ def test_an_evaluation(tmp_path: Path, measured: Path, name: str, title: str) ->
     assert title in lines(page)
     assert (
         "- **HillInfer at 10 %**: of 2 retrieval tasks and lengths that count, the 95 % interval allows for no loss of "
-        "score on 0, but not on needle at 1,000 (-75.0 points), needle at 2,000 (-75.0 points), of the right answer's "
-        "likelihood on 0, but not on needle at 1,000 (+1.500 nats), needle at 2,000 (+1.500 nats)."
+        "score on 0, but not on needle at 1,000 (-80.0 points), needle at 2,000 (-80.0 points), of the right answer's "
+        "likelihood on 0, but not on needle at 1,000 (+1.600 nats), needle at 2,000 (+1.600 nats)."
     ) in lines(page)
     assert "- heterocache 50 % at 1,000 tokens: it has no profile." in lines(page)
-    assert "| hillinfer 10 % | 2 | 0 | 0 | -75.0 |" in lines(page)
-    assert "| policy | 0 % | 25 % | 50 % | 75 % |" in lines(page)
-    assert "| hillinfer 10 % | 0 | 0 | 0 | 100 |" in lines(page)
-    of_score, of_nll = "-75.0 (-100.0 … -25.0)", "+1.500 (+0.500 … +2.000)"
-    assert f"| 1,000 | hillinfer 10 % | 4 | 25 % | {of_score} | {of_nll} | 0.1000 | 0.0 (11 %) |" in lines(page)
-    assert "| 1,000 | full | 4 | 100 % | – | – | 0.0000 | 0.0 (100 %) |" in lines(page)
+    assert "| hillinfer 10 % | 2 | 0 | 0 | -80.0 |" in lines(page)
+    assert "| policy | 0 % | 20 % | 40 % | 60 % | 80 % |" in lines(page)
+    assert "| hillinfer 10 % | 0 | 0 | 0 | 0 | 100 |" in lines(page)
+    of_score, of_nll = "-80.0 (-96.4 … -1.8)", "+1.600 (+0.490 … +2.710)"
+    assert f"| 1,000 | hillinfer 10 % | 5 | 20 % | {of_score} | {of_nll} | 0.1000 | 0.0 (11 %) |" in lines(page)
+    assert "| 1,000 | full | 5 | 100 % | – | – | 0.0000 | 0.0 (100 %) |" in lines(page)
 
 
 def test_a_task_that_the_full_cache_fails_is_in_brackets(tmp_path: Path, measured: Path) -> None:

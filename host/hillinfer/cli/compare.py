@@ -9,6 +9,7 @@ import typer
 
 from hillinfer.cli.bench import figure, show_table, table_of
 from hillinfer.cli.console import human_bytes, stdout, write_json
+from hillinfer.cli.eval_table import few_texts
 from hillinfer.cli.options import AsJson, Debug
 
 if TYPE_CHECKING:
@@ -27,11 +28,13 @@ def compare_command(
 
     "to full" is the difference to the full cache of the same file. "to the first file" is what changed from there, by
     the same items where both files have them; where they don't, the samples are compared as wholes and marked with ~.
+    Intervals are made anew from the files' items; * marks those of fewer than three texts, which are about these alone.
     """
     from hillinfer.evaluation.comparison import change
     from hillinfer.evaluation.results import read_results
+    from hillinfer.evaluation.rows import with_intervals
 
-    results = [read_results(path) for path in files]
+    results = [with_intervals(read_results(path)) for path in files]
     names = [f"{number}: {each.model}" for number, each in enumerate(results, 1)]
     order = {key: place for place, key in enumerate(dict.fromkeys(_key(row) for each in results for row in each.rows))}
     lines: list[tuple[int, int, Row, Change | None]] = [
@@ -45,8 +48,8 @@ def compare_command(
         return
     table = table_of(
         "results",
-        "to full: of the same file; ~: not the same items, so not paired; NLL in nats per token of the right answer; "
-        "fast: in DRAM and on the device",
+        "to full: of the same file; *: of fewer than three texts, and about these alone; ~: not the same items, so not "
+        "paired; NLL in nats per token of the right answer; fast: in DRAM and on the device",
         "task", "policy", "file", "context", "score", "to full", "interval", "NLL to full",
         "to the first file", "interval", "NLL", "items", "fast", "cold", words=3,
     )  # fmt: skip
@@ -71,7 +74,7 @@ def _cells(names: list[str], line: tuple[int, int, Row, Change | None]) -> list[
         *begin,
         score if row.counts or row.score is None else f"({score})",
         figure(row.difference, "+.1%"),
-        _interval(row.interval, "+.1%"),
+        _interval(row.interval, "+.1%") + few_texts(row),
         figure(row.nll_difference, "+.3f"),
         *_changed(changed),
         str(row.items),

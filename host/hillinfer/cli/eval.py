@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hillinfer.cli.bench import REPORTS, figure, numbers, show_table, table_of, write_text
-from hillinfer.cli.console import human_bytes, stdout, write_json
+from hillinfer.cli.bench import REPORTS, numbers, write_text
+from hillinfer.cli.console import stdout, write_json
 from hillinfer.cli.eval_progress import EvalProgress
+from hillinfer.cli.eval_table import show_results
 from hillinfer.cli.options import AsJson, Debug
 from hillinfer.cli.policy import PolicyFile, load_file
 from hillinfer.errors import SettingError
 
 if TYPE_CHECKING:
     from hillinfer.evaluation.plans import Part
-    from hillinfer.evaluation.results import Results, Row
+    from hillinfer.evaluation.results import Results
 
 _WHAT, _WHO, _OUTPUT = "What is asked", "Who answers", "Output"
 _LENGTHS = "2048,4096"
@@ -218,59 +219,3 @@ def draw(results: Results, output: Path) -> list[Path]:
     for path, text in zip(paths, texts.values(), strict=True):
         write_text(path, text)
     return paths
-
-
-def show_results(results: Results) -> None:
-    """The table, and what it says about retrieval."""
-    table = table_of(
-        results.model,
-        "difference: to the full cache on the same items, with its 95 % interval; NLL and KL in nats per token of the "
-        "right answer; fast: in DRAM and on the device; (…): the full cache itself scores under 50 %",
-        "task", "policy", "context", "score", "difference", "interval", "NLL", "KL", "items", "fast", "cold", words=2,
-    )  # fmt: skip
-    rows = results.rows
-    for row, following in zip(rows, [*rows[1:], None], strict=True):
-        last = following is None or (following.task, following.context) != (row.task, row.context)
-        table.add_row(*cells(row), end_section=last)
-    show_table(table)
-    for note in dict.fromkeys((row.contender, row.note) for row in rows if row.note):
-        stdout().print(f"undefined: {note[0]}: {note[1]}", soft_wrap=True)
-    for task, cut in {row.task: row.cut for row in rows if row.cut}.items():
-        stdout().print(f"{task}: {cut} prompts were cut to fit")
-    for line in retrieval_lines(rows):
-        stdout().print(line)
-
-
-def cells(row: Row) -> list[str]:
-    """A row of the table, as words."""
-    if row.nll is None or row.fast_bytes is None or row.cold_bytes is None:
-        return [row.task, row.contender, str(row.context), "undefined"]
-    score = figure(row.score, ".1%")
-    return [
-        row.task,
-        row.contender,
-        str(row.context),
-        score if row.counts or row.score is None else f"({score})",
-        figure(row.difference, "+.1%"),
-        "–" if row.interval is None else f"{row.interval[0]:+.1%} … {row.interval[1]:+.1%}",
-        f"{row.nll:.3f}",
-        figure(row.kl, ".4f"),
-        str(row.items),
-        human_bytes(row.fast_bytes),
-        human_bytes(row.cold_bytes),
-    ]
-
-
-def retrieval_lines(rows: list[Row]) -> list[str]:
-    """For each policy, on how many of the retrieval rows that count it is not told apart from the full cache."""
-    lines = []
-    for contender in dict.fromkeys(row.contender for row in rows if row.policy != "full"):
-        counted = [row for row in rows if row.contender == contender and row.retrieval and row.counts]
-        score = sum(row.interval is not None and row.interval[1] >= 0 for row in counted)
-        nll = sum(row.nll_interval is not None and row.nll_interval[0] <= 0 for row in counted)
-        if counted:
-            lines.append(
-                f"{contender}: of {len(counted)} retrieval rows that count, the 95 % interval allows for no loss of "
-                f"score on {score}, of NLL on {nll}"
-            )
-    return lines

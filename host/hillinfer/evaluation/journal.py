@@ -11,7 +11,7 @@ from typing import Any
 
 from hillinfer.errors import SettingError
 
-_VERSION = 1
+_VERSION = 2
 
 
 class Journal:

@@ -34,15 +34,25 @@ class Run(_Strict):
 
 
 class ItemResult(_Strict):
-    """One item and all who had it. prompt: a digest of its tokens and the answer's, to know it again by."""
+    """One item and all who had it.
+
+    prompt  a digest of its tokens and the answer's, to know it again by
+    text    names the text that it shares with other items of its task and context; "": with none
+    """
 
     task: str
     context: int
     identity: str
     prompt: str
+    text: str = ""
     labels: dict[str, float | str]
     cut: int
     runs: list[Run]
+
+    @property
+    def shared(self) -> str:
+        """What items of one text have in common, and no others."""
+        return self.text or f"item {self.identity}"
 
     def run(self, policy: str, budget: float) -> Run | None:
         """What one contender did, if it had this item."""
@@ -52,7 +62,9 @@ class ItemResult(_Strict):
 class Row(_Strict):
     """One contender on one task at one context: means over the items, and differences to the full cache.
 
-    interval, nll_interval   95 %, paired bootstrap over the items
+    interval, nll_interval   95 %, of the paired differences (decision 65); None where items are too few to tell
+    texts        different ones among the items
+    interval_of  "texts": intervals are about any such text; "items": there were too few, and they are about these alone
     counts       whether the full cache scores 0.5 at least: else the task says more about the model than about policies
     retrieval    whether the answer stands in the prompt word for word
     cut          items whose prompt was cut to fit
@@ -73,6 +85,8 @@ class Row(_Strict):
     nll_interval: tuple[float, float] | None = None
     kl: float | None = None
     items: int = 0
+    texts: int = 0
+    interval_of: Literal["texts", "items"] = "texts"
     counts: bool = False
     retrieval: bool = False
     device_bytes: int | None = None

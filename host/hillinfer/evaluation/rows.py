@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from hillinfer.evaluation.bootstrap import mean_interval
 from hillinfer.evaluation.contender import FULL
-from hillinfer.evaluation.results import ItemResult, Row, Run
+from hillinfer.evaluation.intervals import Value, nll_interval, score_interval, units
+from hillinfer.evaluation.results import ItemResult, Results, Row, Run
 
 COUNTS_FROM = 0.5
 """What the full cache must score on a task for it to say something about policies."""
@@ -41,28 +41,57 @@ def rows_of(
     return rows
 
 
-def _fill(row: Row, items: Sequence[ItemResult], seed: int) -> None:
+def with_intervals(results: Results) -> Results:
+    """The same results with the intervals that this version makes of their items."""
+    rows = [row.model_copy() for row in results.rows]
+    for row in rows:
+        both = _both(row, [item for item in results.items if (item.task, item.context) == (row.task, row.context)])
+        if both:
+            _judge(row, both, results.seed)
+    return results.model_copy(update={"rows": rows})
+
+
+_Both = tuple[ItemResult, Run, Run]
+"""An item, what a contender did, and what the full cache did."""
+
+
+def _both(row: Row, items: Sequence[ItemResult]) -> list[_Both]:
     pairs = [(item, item.run(row.policy, row.budget), item.run(FULL, 1.0)) for item in items]
-    both = [(item, run, full) for item, run, full in pairs if run is not None and full is not None]
+    return [(item, run, full) for item, run, full in pairs if run is not None and full is not None]
+
+
+def _fill(row: Row, items: Sequence[ItemResult], seed: int) -> None:
+    both = _both(row, items)
     runs = [run for _, run, _ in both]
     row.items, row.cut = len(both), sum(item.cut > 0 for item, _, _ in both)
     row.nll, row.kl = statistics.mean(run.nll for run in runs), statistics.mean(run.kl for run in runs)
-    row.nll_difference, row.nll_interval = _difference([(run.nll, full.nll) for _, run, full in both], seed)
     scored = [(run.score, full.score) for _, run, full in both if run.score is not None and full.score is not None]
     if scored:
         row.score, row.full_score = (statistics.mean(side) for side in zip(*scored, strict=True))
-        row.difference, row.interval = _difference(scored, seed)
         row.counts = row.full_score >= COUNTS_FROM
     row.device_bytes = max(run.device_bytes for run in runs)
     row.hot_bytes = max(run.hot_bytes for run in runs)
     row.cold_bytes = max(run.cold_bytes for run in runs)
     row.by_label = _by_label([(item, run) for item, run, _ in both])
     row.labels = list(row.by_label)
+    _judge(row, both, seed)
 
 
-def _difference(pairs: Sequence[tuple[float, float]], seed: int) -> tuple[float, tuple[float, float]]:
-    differences = [mine - full for mine, full in pairs]
-    return statistics.mean(differences), mean_interval(differences, seed)
+def _judge(row: Row, both: Sequence[_Both], seed: int) -> None:
+    """Differences to the full cache, and how sure they are; the full cache's own are none."""
+    texts = [item.shared for item, _, _ in both]
+    row.texts, row.interval_of = len(set(texts)), units(texts)
+    nll = [Value(run.nll - full.nll, item.shared) for item, run, full in both]
+    score = [
+        Value(run.score - full.score, item.shared)
+        for item, run, full in both
+        if run.score is not None and full.score is not None
+    ]
+    row.nll_difference = statistics.mean(each.value for each in nll)
+    row.nll_interval = (0.0, 0.0) if row.policy == FULL else nll_interval(nll, seed)
+    if score:
+        row.difference = statistics.mean(each.value for each in score)
+        row.interval = (0.0, 0.0) if row.policy == FULL else score_interval(score, seed)
 
 
 def _by_label(pairs: Sequence[tuple[ItemResult, Run]]) -> dict[str, dict[str, float]]:

@@ -117,6 +117,7 @@ class Evaluation:
             context=item.context,
             identity=item.identity,
             prompt=digest(item),
+            text=item.text,
             labels=dict(item.labels),
             cut=item.cut,
             runs=runs,

@@ -26,6 +26,8 @@ class Item:
     new_tokens  how many tokens the model may say; 0 if only the answer's likelihood counts
     labels      what else tables and pictures sort by: {"depth": 0.5}, {"subset": "hotpotqa"}
     cut         tokens of the original prompt that were left out so that it fits
+    text        names what other items of the same task and context have in common with this one, such as the text
+                that things are hidden in; "" where they have nothing in common: intervals take them as one or apart
     choices     int64 [m], m ≥ 1, each: answers of which one is to be the likeliest, where nothing is said
     """
 
@@ -38,6 +40,7 @@ class Item:
     labels: Mapping[str, float | str] = field(default_factory=dict)
     cut: int = 0
     choices: Sequence[torch.Tensor] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True)

@@ -263,14 +263,21 @@ class EvalRow(_Read):
     interval: tuple[float, float] | None = None
     nll_difference: float | None = None
     nll_interval: tuple[float, float] | None = None
+    interval_of: str = "texts"
     kl: float | None = None
     items: int = 0
+    texts: int = 0
     counts: bool = True
     retrieval: bool = False
     device_bytes: int | float | None = None
     hot_bytes: int | float | None = None
     by_label: dict[str, dict[str, float]] = {}
     note: str = ""
+
+    @property
+    def few_texts(self) -> bool:
+        """Whether the intervals are about these texts alone: there were too few to speak about others."""
+        return self.interval_of == "items"
 
     @property
     def method(self) -> tuple[str, float]:

@@ -100,19 +100,22 @@ def _cells(row: EvalRow, whole: float | None) -> tuple[str, ...]:
         name(row.method),
         count(row.items) if row.items else NONE,
         score if row.counts or row.score is None else f"({score})",
-        NONE if full else _between(row.difference, row.interval, 100, ".1f"),
-        NONE if full else _between(row.nll_difference, row.nll_interval, 1, ".3f"),
+        NONE if full else _between(row.difference, row.interval, 100, ".1f", row.few_texts),
+        NONE if full else _between(row.nll_difference, row.nll_interval, 1, ".3f", row.few_texts),
         form(row.kl, ".4f"),
         _fast(row.fast_bytes, whole),
     )
 
 
-def _between(value: float | None, interval: tuple[float, float] | None, times: float, how: str) -> str:
-    """``-8.3 (-20.0 … 0.0)``."""
+def _between(value: float | None, interval: tuple[float, float] | None, times: float, how: str, few: bool) -> str:
+    """``-8.3 (-20.0 … 0.0)``; with a star where the interval is about these texts alone."""
     if value is None:
         return NONE
-    ends = "" if interval is None else f" ({' … '.join(format(end * times, '+' + how) for end in interval)})"
-    return f"{format(value * times, '+' + how)}{ends}"
+    told = f"{value * times:+{how}}"
+    if interval is None:
+        return told
+    ends = " … ".join(f"{end * times:+{how}}" for end in interval)
+    return f"{told} ({ends}){'*' if few else ''}"
 
 
 def _fast(held: float | None, whole: float | None) -> str:
@@ -131,7 +134,7 @@ def _score_holds(row: EvalRow) -> bool:
 
 
 def _nll_holds(row: EvalRow) -> bool:
-    return row.nll_interval is not None and row.nll_interval[0] <= 0
+    return row.nll_interval is None or row.nll_interval[0] <= 0  # None: too few items to tell
 
 
 def _where(row: EvalRow) -> str:

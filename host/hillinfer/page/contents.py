@@ -150,7 +150,7 @@ CHAPTERS: Sequence[Chapter] = (
         QUALITY,
         "evaluation",
         "Tasks",
-        "Scores beside the full cache on the same items, with bootstrap intervals of the paired difference. Tasks on "
+        "Scores beside the full cache on the same items, with 95 % intervals of the paired difference. Tasks on "
         "which the full cache itself scores under one half are shown but don't count.",
         report("eval-small.json", "make eval-small", reports.Evaluation),
         lambda found: [*differences.pictures(found), *(each for each in [answers.picture(found)] if each is not None)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from itertools import islice
@@ -65,3 +66,8 @@ def _some(records: list[Record], where: str) -> list[Record]:
     if not records:
         raise DocumentError(f"{where} is empty: download it again")
     return records
+
+
+def text_name(context: str) -> str:
+    """Names a text that several records may ask about; "" for none."""
+    return hashlib.sha256(context.encode("utf-8", "surrogatepass")).hexdigest()[:16] if context else ""

@@ -8,7 +8,7 @@ from hillinfer.errors import DocumentError
 from hillinfer.evaluation.dataset.family import Family
 from hillinfer.evaluation.dataset.files import Source
 from hillinfer.evaluation.dataset.prompt import answer_tokens, fit
-from hillinfer.evaluation.dataset.records import Fields, Record, read_lines
+from hillinfer.evaluation.dataset.records import Fields, Record, read_lines, text_name
 from hillinfer.evaluation.infinitebench.prompts import CHOICES, answers, gold, prompt
 from hillinfer.evaluation.infinitebench.subsets import SUBSETS
 from hillinfer.evaluation.task import Asking, Item
@@ -61,6 +61,7 @@ class InfiniteBench(Family):
             new_tokens=new_tokens,
             labels={"subset": subset},
             cut=fitted.cut,
+            text=text_name(record["context"]),
         )
 
     def score(self, item: Item, said: str) -> float:

@@ -74,6 +74,7 @@ class Haystack:
             hidden.references,
             len(answer) + hidden.extra,
             hidden.labels,
+            text=f"{book}:{first}",
         )
 
 

@@ -9,7 +9,7 @@ from hillinfer.errors import DocumentError
 from hillinfer.evaluation.dataset.family import Family
 from hillinfer.evaluation.dataset.files import Source
 from hillinfer.evaluation.dataset.prompt import answer_tokens, fit
-from hillinfer.evaluation.dataset.records import Fields, Record, read_lines
+from hillinfer.evaluation.dataset.records import Fields, Record, read_lines, text_name
 from hillinfer.evaluation.longbench.subsets import EVEN, SUBSETS, prompts
 from hillinfer.evaluation.metrics.classification import classification
 from hillinfer.evaluation.task import Asking, Item
@@ -76,6 +76,7 @@ class LongBench(Family):
                 "prompt": fitted.form,
             },
             cut=fitted.cut,
+            text=text_name(record["context"]),
             classes=tuple(record["all_classes"] or ()),
         )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from hillinfer.errors import DocumentError
 from hillinfer.evaluation.dataset.files import Source
 from hillinfer.evaluation.dataset.prompt import answer_tokens, fit
-from hillinfer.evaluation.dataset.records import Record, read_list
+from hillinfer.evaluation.dataset.records import Record, read_list, text_name
 from hillinfer.evaluation.metrics.choice import correct_answer_is
 from hillinfer.evaluation.task import Asking, Item, Task
 
@@ -54,6 +54,7 @@ class LongBenchV2(Task):
             new_tokens=_NEW_TOKENS,
             labels={name: record[name] for name in ("difficulty", "length", "domain")} | {"prompt": fitted.form},
             cut=fitted.cut,
+            text=text_name(record["context"]),
         )
 
     def score(self, item: Item, said: str) -> float:
