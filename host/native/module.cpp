@@ -65,13 +65,14 @@ static nb::tuple quantise_query(In<float, 3> query, double scaling, std::optiona
 }
 
 static void score(const Query& query, In<uint8_t, 2> tiles, In<int8_t, 2> exponents, Out<int16_t, 1> scores,
-                  ThreadPool* pool) {
+                  ThreadPool* pool, int rounds) {
     const size_t count = tiles.shape(0);
     check_tiles(query, tiles, exponents, count);
     check(scores.shape(0) >= count * kTile, "scores need 64 per tile");
     nb::gil_scoped_release released;
-    if (pool) score_tiles(*pool, query, tiles.data(), exponents.data(), count, scores.data());
-    else variant().score(query, tiles.data(), exponents.data(), count, scores.data());
+    for (int round = 0; round < rounds; round++)
+        if (pool) score_tiles(*pool, query, tiles.data(), exponents.data(), count, scores.data());
+        else variant().score(query, tiles.data(), exponents.data(), count, scores.data());
 }
 
 template <typename Keys>
@@ -281,9 +282,9 @@ NB_MODULE(_native, m) {
                  new (self) Query(make_query(q8, m_, r, o, heads, sum, key_format));
              },
              "q8"_a, "m"_a, "r"_a, "o"_a, "heads"_a, "sum"_a, "key_format"_a = "int8")
-        .def("score", &score, "tiles"_a, "exponents"_a, "scores"_a, "pool"_a = nb::none(),
+        .def("score", &score, "tiles"_a, "exponents"_a, "scores"_a, "pool"_a = nb::none(), "rounds"_a = 1,
              "Scores int16 [64·t] of tiles [t, tile_bytes] in the scanning layout of the query's key_format, with "
-             "exponents int8 [t, H]; by the threads of a pool, if one is given.");
+             "exponents int8 [t, H]; by the threads of a pool, if one is given; more rounds than one are for benchmarks.");
     bind_pool(m);
 
     nb::class_<Attention>(m, "Attention", "Attention of one token to rows where they lie, piece by piece.")

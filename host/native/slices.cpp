@@ -17,12 +17,12 @@ void score_tiles(ThreadPool& pool, const Query& query, const uint8_t* keys, cons
     });
 }
 
-uint64_t read_words(ThreadPool& pool, const uint8_t* bytes, size_t n) {
+uint64_t read_words(ThreadPool& pool, const uint8_t* bytes, size_t n, bool parts) {
     std::atomic<uint64_t> total{0};
     const Variant& used = variant();
     pool.run((n + kSliceBytes - 1) / kSliceBytes, [&](size_t slice) {
         const size_t first = slice * kSliceBytes;
-        total += used.read_words(bytes + first, std::min(kSliceBytes, n - first));
+        total += used.read_words(bytes + first, std::min(kSliceBytes, n - first), parts);
     });
     return total;
 }

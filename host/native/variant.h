@@ -43,7 +43,7 @@ struct Variant {
     size_t (*collect)(const int16_t* scores, size_t begin, size_t end, int16_t least, int64_t* positions, size_t room);
 
     // What a core can do at best, for benchmarks: bounds.inl.
-    uint64_t (*read_words)(const uint8_t* bytes, size_t n);
+    uint64_t (*read_words)(const uint8_t* bytes, size_t n, bool parts);
     size_t (*multiply_steps)(size_t rounds);
 };
 

@@ -20,7 +20,15 @@ def test_every_figure_has_its_bounds():
         assert min(each.rate, each.read, each.cached, each.keys_per_s) > 0
         assert each.share_of_read == pytest.approx(each.rate / each.read)
         assert each.share_of_bound == pytest.approx(each.rate / min(each.read, each.core or each.read))
-        assert (each.over_torch is None) == (each.threads == 2)
+        assert (each.over_torch is None) == (each.over_torch_held is None) == (each.threads == 2)
+        if each.over_torch is not None and each.over_torch_held is not None:
+            assert each.torch.keys() == {"int8", "bf16", "fp16", "fp32"}
+            assert each.over_torch == pytest.approx(each.keys_per_s / max(each.torch.values()))
+            assert each.over_torch <= each.over_torch_held
+    bound = scorer.bounds(figures)["scorer_int8_over_torch"]
+    assert "torch alone comes to" in bound.bound
+    ratio = scorer.as_dict(figures, _SMALL)["summary"]["scorer_int8_over_torch"]
+    assert bound.value == pytest.approx(ratio * bound.distance)
     products = {(each.key_format, each.group): each.products_per_byte for each in figures}
     assert products["int8", 3] == 3 / 64
     assert products["int4", 3] == 3 / 32

@@ -84,4 +84,5 @@ def test_pools_come_and_go():
 def test_reading_memory_reads_all_of_it():
     words = np.random.default_rng(0).integers(0, 2**63, 8 * 10_001).astype(np.uint64)
     for threads in (1, 2):
-        assert _native.ThreadPool(threads).read_words(words) == int(words.sum(dtype=np.uint64))
+        for parts in (False, True):
+            assert _native.ThreadPool(threads).read_words(words, parts) == int(words.sum(dtype=np.uint64))

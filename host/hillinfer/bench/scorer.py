@@ -2,7 +2,8 @@
 
 Three bounds are measured in the same run, with the same threads:
 
-    read   all bytes of a buffer of the same size are read and summed: nothing scores faster what lies in memory
+    read   all bytes of a buffer of the same size and pages are read and summed, in order or four parts at once, which
+           is faster here: nothing scores faster what lies in memory
     core   how many products of 64 bytes of keys with a query a core does when all of it is in its nearest cache; a
            format needs G/64 of them per byte (INT8) or G/32 (INT4), so many queries per head are bound by it
     cache  the scorer itself over keys that stay in the cache: what it takes with memory out of the way
@@ -10,24 +11,23 @@ Three bounds are measured in the same run, with the same threads:
 Everything is timed in short windows of the keys, in turns, and the lower decile counts: other work on the machine
 takes from all of it alike, and mostly not in the same millisecond.
 
-torch computes the same scores from the same keys in each format it has: a matrix product per head, scaled, less the
-normaliser, and the largest per token; the fastest format counts. Its products alone are compared as well.
+torch computes the same scores from the same keys in each format it has (hillinfer.bench.torch_scores): ``over_torch``
+is over the fastest of all, ``over_torch_held`` over the fastest of those that its users hold keys in.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from hillinfer import _native
 from hillinfer.bench.bounds import Bound
+from hillinfer.bench.torch_scores import HELD, Rival, rivals
 from hillinfer.errors import SettingError
 from hillinfer.kv.geometry import TILE
 from hillinfer.kv.query import QuantisedQuery
@@ -36,12 +36,11 @@ from hillinfer.kv.scoring import tile_bytes
 FORMATS = ("int8", "int4", "fp16")
 GROUPS = (1, 3, 4, 8)
 DIMS = (64, 128)
-TORCH = {"int8": torch.int8, "bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 HEADS = 8
 _CACHED = 256 << 10  # bytes of keys that stay in a core's cache
-_TORCH_BYTES = 128 << 20  # of INT8 keys: each window has left the caches when it comes again
 _BYTES_PER_PRODUCT = {"int8": 64, "int4": 32}  # of keys, for a product with one query
 _STEPS = 200
+_AGAIN = 8  # keys that stay in the cache are scored so often in a call: it then takes longer than being called
 _WINDOW = 16 << 20  # bytes of keys timed at once: a millisecond, mostly undisturbed
 _QUIET = 0.1  # quantile of the times that counts: the slower ones are the neighbours'
 
@@ -54,8 +53,10 @@ class Figure:
     products_per_byte    of 64 bytes of keys with a query; with AVX-512 an instruction each
     share_of_read        of the read bound; share_of_bound: of the nearer of read and core
     keys_per_s           millions of keys (of all heads' queries) per second
-    over_torch           keys scored per second, over torch's best at the same scores, and over_torch_products at the
-                         products alone; None but for the fewest threads
+    over_torch           keys scored per second, over torch's best at the same scores; over_torch_held: over its best of
+                         the formats that keys are held in; over_torch_products: over its best at the products alone.
+                         None but for the fewest threads
+    torch                millions of keys per second by each of torch's formats, scores
     """
 
     key_format: str
@@ -72,16 +73,9 @@ class Figure:
     keys_per_s: float
     torch_format: str | None
     over_torch: float | None
+    over_torch_held: float | None
     over_torch_products: float | None
-
-
-@dataclass(frozen=True)
-class Rival:
-    """torch in one format: millions of keys per second, products only, and with the rest of a score."""
-
-    name: str
-    products: float
-    scores: float
+    torch: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -119,13 +113,13 @@ def run(settings: Settings, say: Callable[[str], None] = lambda _: None) -> list
         pool = _native.ThreadPool(threads)
         for dim in settings.dims:
             for group in settings.groups:
-                rivals: list[Rival] = []
+                by_torch: list[Rival] = []
                 if settings.with_torch and threads == min(settings.threads):
                     say(f"torch, {group} queries per head of {dim}")
-                    rivals = list(_torch_rates(group, dim, threads, settings))
+                    by_torch = list(rivals(HEADS, group, dim, threads, settings.nbytes, settings.rounds))
                 for key_format in settings.formats:
                     say(f"{key_format}, {group} queries per head of {dim}, threads: {threads}")
-                    figures.append(_figure(keys, key_format, group, dim, pool, rivals, settings.rounds))
+                    figures.append(_figure(keys, key_format, group, dim, pool, by_torch, settings.rounds))
     return figures
 
 
@@ -153,6 +147,7 @@ def as_dict(figures: Sequence[Figure], settings: Settings) -> dict[str, Any]:
             "scorer_int8_share_of_bound": lowest("share_of_read", "int8", 4),
             "scorer_int4_share_of_bound": lowest("share_of_read", "int4", 1),
             "scorer_int8_over_torch": lowest("over_torch", "int8", 4),
+            "scorer_int8_over_torch_held": lowest("over_torch_held", "int8", 4),
             **by_group,
         },
         "bounds": {name: asdict(bound) for name, bound in bounds(figures).items()},
@@ -175,12 +170,19 @@ def bounds(figures: Sequence[Figure]) -> dict[str, Bound]:
             found[name] = Bound(
                 f"{slower}, d {figure.head_dim}, G {figure.group}", least / figure.read, least / figure.rate
             )
-    figure = _lowest(figures, "over_torch", "int8", 4)
-    if figure is not None and figure.over_torch is not None:
-        nearer = figure.read / figure.rate
-        what = f"reading memory, d {figure.head_dim}, G {figure.group}"
-        found["scorer_int8_over_torch"] = Bound(what, figure.over_torch * nearer, nearer)
+    for name in ("over_torch", "over_torch_held"):
+        figure = _lowest(figures, name, "int8", 4)
+        if figure is not None:
+            found[f"scorer_int8_{name}"] = _over_torch(figure, float(getattr(figure, name)))
     return found
+
+
+def _over_torch(figure: Figure, ratio: float) -> Bound:
+    """The most that any scorer could have over torch: with memory's reading, or the core's products, at their best."""
+    nearest, what = min((figure.read, "reading memory"), (figure.core or figure.read, "the core's products"))
+    distance = nearest / figure.rate
+    torch_has = f"torch alone comes to {1 / (ratio * distance):.2f} of it"
+    return Bound(f"{what}, d {figure.head_dim}, G {figure.group}; {torch_has}", ratio * distance, distance)
 
 
 def _lowest(figures: Sequence[Figure], name: str, key_format: str, most: int) -> Figure | None:
@@ -202,7 +204,7 @@ def _figure(
     group: int,
     dim: int,
     pool: _native.ThreadPool,
-    rivals: Sequence[Rival],
+    by_torch: Sequence[Rival],
     rounds: int,
 ) -> Figure:
     query = _query(group, dim).native_for(key_format)
@@ -212,23 +214,28 @@ def _figure(
     few = tiles[: max(1, _CACHED // nbytes)]
     window = min(max(1, _WINDOW // nbytes), len(tiles))
     windows = len(tiles) // window
-    exponents = np.full((len(tiles), HEADS), 3, np.int8)
+    exponents = np.random.default_rng(2).integers(2, 5, (len(tiles), HEADS)).astype(np.int8)
     scores = np.empty(window * TILE, np.int16)
-    scanning, reading, cached, multiplying = [], [], [], []
+    scanning: list[float] = []
+    in_order: list[float] = []
+    in_parts: list[float] = []
+    cached: list[float] = []
+    multiplying: list[float] = []
     for index in range(rounds * windows):  # in turns: neighbours take from all of them alike
         first = index % windows * window
         part = tiles[first : first + window]
         scanning.append(_seconds(lambda: query.score(part, exponents, scores, pool)))  # noqa: B023  # called at once
-        first = (index + windows // 2) % windows * window  # one that is in no cache
-        read = words[first * nbytes // 8 : (first + window) * nbytes // 8]
-        reading.append(_seconds(lambda: pool.read_words(read)))  # noqa: B023
+        for ahead, parts, reading in ((1, False, in_order), (2, True, in_parts)):
+            first = (index + ahead * windows // 3) % windows * window  # one that is in no cache
+            read = words[first * nbytes // 8 : (first + window) * nbytes // 8]
+            reading.append(_seconds(lambda: pool.read_words(read, parts)))  # noqa: B023
         query.score(few, exponents, scores)
-        cached.append(_seconds(lambda: query.score(few, exponents, scores)))
+        cached.append(_seconds(lambda: query.score(few, exponents, scores, None, _AGAIN)) / _AGAIN)
         multiplying.append(_seconds(lambda: _native.multiply_steps(_STEPS)))
-    seconds, of_reading, in_cache, of_steps = (
-        float(np.quantile(each, _QUIET)) for each in (scanning, reading, cached, multiplying)
+    seconds, ordered, parted, in_cache, of_steps = (
+        float(np.quantile(each, _QUIET)) for each in (scanning, in_order, in_parts, cached, multiplying)
     )
-    rate, bound = window * nbytes / seconds / 1e9, window * nbytes / of_reading / 1e9
+    rate, bound = window * nbytes / seconds / 1e9, window * nbytes / min(ordered, parted) / 1e9
     products = group / _BYTES_PER_PRODUCT[key_format] if key_format in _BYTES_PER_PRODUCT else None
     core = None
     if products is not None:
@@ -247,50 +254,12 @@ def _figure(
         share_of_read=rate / bound,
         share_of_bound=rate / min(bound, core or bound),
         keys_per_s=keys_per_s,
-        torch_format=max(rivals, key=lambda each: each.scores).name if rivals else None,
-        over_torch=keys_per_s / max(each.scores for each in rivals) if rivals else None,
-        over_torch_products=keys_per_s / max(each.products for each in rivals) if rivals else None,
+        torch_format=max(by_torch, key=lambda each: each.scores).name if by_torch else None,
+        over_torch=keys_per_s / max(each.scores for each in by_torch) if by_torch else None,
+        over_torch_held=keys_per_s / max(each.scores for each in by_torch if each.name in HELD) if by_torch else None,
+        over_torch_products=keys_per_s / max(each.products for each in by_torch) if by_torch else None,
+        torch={each.name: each.scores for each in by_torch},
     )
-
-
-def _torch_rates(group: int, dim: int, threads: int, settings: Settings) -> Iterator[Rival]:
-    """torch in each of its formats, keys before queries and the other way round: the better one."""
-    tokens = _WINDOW // dim // HEADS
-    windows = max(1, min(_TORCH_BYTES, settings.nbytes) // _WINDOW)
-    integers = [torch.randint(-127, 128, (HEADS, tokens, dim), dtype=torch.int8) for _ in range(windows)]
-    queries = torch.randint(-127, 128, (HEADS, group, dim), dtype=torch.int8)
-    normaliser = torch.full((HEADS, group, 1), 2.0)
-    usual = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        for name, dtype in TORCH.items():
-            query = queries.to(dtype)
-            multiply = _int8_product if dtype == torch.int8 else torch.bmm
-            calls: list[Callable[[torch.Tensor], object]] = [
-                lambda keys: multiply(keys, query.mT),  # noqa: B023  # called at once
-                lambda keys: multiply(query, keys.mT),  # noqa: B023
-                lambda keys: _best(multiply(keys, query.mT).float(), normaliser.mT, 1),  # noqa: B023
-                lambda keys: _best(multiply(query, keys.mT).float(), normaliser, 2),  # noqa: B023
-            ]
-            seconds: list[list[float]] = [[] for _ in calls]
-            keys = [window.to(dtype) for window in integers]
-            for index in range(windows * settings.rounds):
-                for which, call in enumerate(calls):  # each with a window that is in no cache
-                    part = keys[(index + which * windows // len(calls)) % windows]
-                    seconds[which].append(_seconds(partial(call, part)))
-            quiet = [float(np.quantile(each, _QUIET)) for each in seconds]
-            yield Rival(name, *(HEADS * tokens / min(pair) / 1e6 for pair in (quiet[:2], quiet[2:])))
-    finally:
-        torch.set_num_threads(usual)
-
-
-def _int8_product(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    return torch.stack([torch._int_mm(*each) for each in zip(first, second, strict=True)])
-
-
-def _best(logits: torch.Tensor, normaliser: torch.Tensor, tokens: int) -> torch.Tensor:
-    """A token's score: the largest over heads and queries of its logit less the normaliser."""
-    return logits.mul_(0.01).sub_(normaliser).amax((0, 3 - tokens))
 
 
 def _query(group: int, dim: int) -> QuantisedQuery:

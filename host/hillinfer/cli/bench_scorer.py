@@ -89,9 +89,10 @@ def scorer_command(
 def _show(figures: Sequence[Figure], variant: str, mib: int) -> None:
     table = table_of(
         f"scoring {mib} MiB of keys, {variant}",
-        "GB/s of keys; core: what its products allow; in cache: the scorer without memory; torch: scores, products",
+        "GB/s of keys; core: what its products allow; in cache: the scorer without memory; "
+        "over torch: its best format, its best of FP16, BF16 and FP32, its products alone",
         *("format", "dim", "queries", "threads", "GB/s", "read", "of read", "core", "in cache", "of the nearer"),
-        *("Mkeys/s", "over torch", "products"),
+        *("Mkeys/s", "over torch", "held", "products"),
     )
     for each in figures:
         table.add_row(
@@ -105,6 +106,7 @@ def _show(figures: Sequence[Figure], variant: str, mib: int) -> None:
             percent(each.share_of_bound),
             f"{each.keys_per_s:.0f}",
             "" if each.over_torch is None else f"{each.over_torch:.1f} x {each.torch_format}",
+            figure(each.over_torch_held, ".1f"),
             figure(each.over_torch_products, ".1f"),
         )
     show_table(table)
