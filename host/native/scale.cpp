@@ -23,7 +23,7 @@ static Scale scale_of(const Query& query, size_t at, int exponent) {
             query.o[at],
             float(m) * power(-shift),
             float(query.o[at]),
-            shift <= 32 && m >= 0 && m < 1 << 24 && largest < (1 << 23) - 1};
+            shift <= 32 && m >= 0 && m < 1 << 24 && query.largest[at] < 1 << 24 && largest < (1 << 23) - 1};
 }
 
 Scales::Scales(const Query& query)

@@ -53,10 +53,11 @@ struct Int4Keys {
 };
 
 inline Floats cast(const uint8_t* halves, float scale) {
-    __m512 x = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves)));
-    x = _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, _mm512_set1_ps(scale));
-    x = _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(-127)), _mm512_set1_ps(127));
-    return Floats(_mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    const __m512 x = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves)));
+    constexpr float kWhole = 0x1.8p23f;  // floats around it are integers: adding it rounds
+    const __m512 rounded = _mm512_fmadd_ps(x, _mm512_set1_ps(scale), _mm512_set1_ps(kWhole));
+    const __m512 bounded = _mm512_min_ps(_mm512_max_ps(rounded, _mm512_set1_ps(kWhole - 127)), _mm512_set1_ps(kWhole + 127));
+    return Floats(_mm512_maskz_sub_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), bounded, _mm512_set1_ps(kWhole)));
 }
 
 // Everything is exact in float32 but the product less the offset, and that is rounded down: so it is at least the integer
