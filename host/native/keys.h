@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace hillinfer {
@@ -35,6 +36,14 @@ constexpr Layout layout(KeyFormat format) {
     return format == KeyFormat::int8   ? Layout{4, 64, 127, 128}
            : format == KeyFormat::int4 ? Layout{8, 64, 7, 8}
                                        : Layout{1, 32, 127, 0};
+}
+
+// 2^exponent of a normal float.
+inline float power_of_two(int exponent) {
+    const uint32_t bits = uint32_t(exponent + 127) << 23;
+    float power;
+    std::memcpy(&power, &bits, sizeof power);
+    return power;
 }
 
 // Dimensions of a key, filled up to whole steps.
@@ -65,11 +74,16 @@ struct Query {
     std::vector<int32_t> bias;           // [active][group]: the layout's bias · Σ q8
     std::vector<int32_t> largest;        // [active][group]: |Σ q8·k8| is at most this
     std::vector<int32_t> m, r, o;        // [active][group]
+    std::vector<float> factor, offset;   // [active][group]: m·2^−r and o
+    std::vector<int8_t> lowest, highest;  // [active]: exponents between them make no logit that leaves 24 bits
 
     size_t tile_bytes() const { return hillinfer::tile_bytes(heads, head_dim, format); }
 
     // Add a query q [dim] of the head that is last in `active`.
     void add(const int8_t* q, int dim, int32_t m, int32_t r, int32_t o);
+
+  private:
+    void bound_exponents(int32_t largest, int32_t m, int32_t r);
 };
 
 // Keys int8 [tokens][heads][dim] (INT4: −8 to 7) into the layout, as tokens first, first + 1, … of `tiles`.

@@ -5,17 +5,15 @@
 //   kQueries             queries that share a look at a step
 //   kUsual               whether the usual head dimensions get code of their own
 //   cast                 16 FP16 numbers times 2^e, rounded half to even and saturated to ±127; not a number: 0
-//   rank                 of 16 dot products, under a plain scale: as Ranks, whose larger is found, and which in the
-//                        end are made whole
+//   Ranking              what ranks 16 tokens by their dot products with one query, under the exponents that were set, where
+//                        no logit leaves 24 bits: as Ranks, whose larger is found, and which in the end are made whole
 //
 // Everything is exact, so every instruction set gives the same integers.
 
 namespace {
 
-using hillinfer::Head;
 using hillinfer::KeyFormat;
 using hillinfer::Query;
-using hillinfer::Scale;
 
 typedef int16_t Shorts __attribute__((vector_size(kLanes * sizeof(int16_t))));
 
@@ -33,7 +31,7 @@ struct Fp16Keys {
 
 // The maximum or the sum over queries, of 16 tokens.
 struct Reduced {
-    Ranks most = Ranks{} + INT32_MIN;  // of the usual ones
+    Ranking::Ranks most = Ranking::Ranks{} + INT32_MIN;  // of the usual ones
     Ints most_of_others = Ints{} + INT32_MIN;
     int64_t total[kLanes] = {};
 
@@ -42,36 +40,46 @@ struct Reduced {
             for (int i = 0; i < kLanes; i++) scores[i] = int16_t(std::clamp<int64_t>(total[i], INT16_MIN, INT16_MAX));
             return;
         }
-        const Ints usual = whole(most), all = usual > most_of_others ? usual : most_of_others;
+        const Ints usual = Ranking::whole(most), all = usual > most_of_others ? usual : most_of_others;
         const Ints floor = all < INT16_MIN ? Ints{} + INT16_MIN : all;
         const Shorts clamped = __builtin_convertvector(floor > INT16_MAX ? Ints{} + INT16_MAX : floor, Shorts);
         std::memcpy(scores, &clamped, sizeof clamped);
     }
 };
 
-// One query's 16 dot products, whatever the numbers.
-__attribute__((noinline)) void reduce_any(const Ints& dot, const Scale& scale, bool sum, Reduced& reduced) {
+// What a tile's head is scored with.
+struct Head {
+    int exponent;
+    float cast;  // 2^exponent
+    bool plain;  // no logit leaves 24 bits
+    bool usual;  // and the maximum is asked for
+};
+
+// One query's 16 dot products, whatever the numbers: u = saturate24((dot·m) >> (r + e)) − o.
+__attribute__((noinline)) void reduce_any(const Query& query, const Ranking& ranking, size_t at, const Head& head,
+                                          const Ints& dot, Reduced& reduced) {
     Ints u = dot;
-    if (scale.plain) {
-        u = whole(rank(dot, scale));
+    if (head.plain) {
+        u = Ranking::whole(ranking.rank(dot, at));
     } else {
+        const int shift = std::clamp(query.r[at] + head.exponent, 0, 40);
         for (int i = 0; i < kLanes; i++) {
-            const int64_t t = int64_t(dot[i]) * scale.m >> scale.shift;
-            u[i] = int32_t(std::clamp<int64_t>(t, -(1 << 23), (1 << 23) - 1)) - scale.o;
+            const int64_t t = int64_t(dot[i]) * query.m[at] >> shift;
+            u[i] = int32_t(std::clamp<int64_t>(t, -(1 << 23), (1 << 23) - 1)) - query.o[at];
         }
     }
-    if (!sum) reduced.most_of_others = u > reduced.most_of_others ? u : reduced.most_of_others;
+    if (!query.sum) reduced.most_of_others = u > reduced.most_of_others ? u : reduced.most_of_others;
     else for (int i = 0; i < kLanes; i++) reduced.total[i] += u[i];
 }
 
-// 16 tokens of a head with G of its queries, of which `scales` are. Dim: the head's dimension where it is a usual one,
-// else 0. Keys are not prefetched: they come in order, and on top of what the processor fetches ahead by itself that cost
-// a fifth of the rate.
+// 16 tokens of a head with G of its queries, from `at` on. Dim: the head's dimension where it is a usual one, else 0. Keys
+// are not prefetched: they come in order, and on top of what the processor fetches ahead by itself that cost a fifth of
+// the rate.
 template <class Keys, int Dim, int G, typename Number>
-inline void score_queries(const uint8_t* key, const Head& head, const Scale* scales, int head_dim, const Number* q,
-                          bool sum, Reduced& reduced) {
+inline void score_queries(const Query& query, const Ranking& ranking, size_t at, const Head& head, const uint8_t* key,
+                          const Number* q, Reduced& reduced) {
     constexpr hillinfer::Layout layout = hillinfer::layout(Keys::kFormat);
-    const int dim = Dim ? Dim : head_dim;
+    const int dim = Dim ? Dim : query.head_dim;
     const float cast = head.cast;
     typename Keys::Sums sums[G] = {};
 #pragma GCC unroll 8
@@ -80,16 +88,18 @@ inline void score_queries(const uint8_t* key, const Head& head, const Scale* sca
 #pragma GCC unroll 8
         for (int g = 0; g < G; g++) Keys::add(sums[g], step, q + g * dim + d);
     }
+    const int32_t* biases = query.bias.data() + at;
     if (__builtin_expect(head.usual, true)) {
-        Ranks most = reduced.most;
+        Ranking::Ranks most = reduced.most;
 #pragma GCC unroll 8
-        for (int g = 0; g < G; g++) most = larger(rank(Keys::dot(sums[g], scales[g].bias), scales[g]), most);
+        for (int g = 0; g < G; g++)
+            most = Ranking::larger(ranking.rank(Keys::dot(sums[g], biases[g]), at + g), most);
         reduced.most = most;
     } else {
 #pragma GCC unroll 8
         for (int g = 0; g < G; g++) {
-            const Ints dot = Keys::dot(sums[g], scales[g].bias);
-            reduce_any(dot, scales[g], sum, reduced);
+            const Ints dot = Keys::dot(sums[g], biases[g]);
+            reduce_any(query, ranking, at + g, head, dot, reduced);
         }
     }
 }
@@ -100,9 +110,15 @@ void score_tiles(const Query& query, const uint8_t* keys, const int8_t* exponent
     const size_t head_bytes = hillinfer::head_bytes(dim, Keys::kFormat);
     const size_t active = query.active.size();
     const auto* queries = Keys::queries(query);
-    hillinfer::Scales scales(query);
+    Ranking ranking(query);
+    std::vector<Head> heads(active);
     for (size_t tile = 0; tile < tiles; tile++, exponents += query.heads) {
-        const Head* heads = scales.of_tile(exponents);
+        for (size_t a = 0; a < active; a++) {
+            const int exponent = std::clamp<int>(exponents[query.active[a]], -16, 15);
+            const bool plain = exponent >= query.lowest[a] && exponent <= query.highest[a];
+            heads[a] = {exponent, hillinfer::power_of_two(exponent), plain, plain && !query.sum};
+            ranking.set(a, exponent);
+        }
         for (int group = 0; group < hillinfer::kTile / kLanes; group++) {
             Reduced reduced;
             for (size_t a = 0; a < active; a++) {
@@ -110,8 +126,8 @@ void score_tiles(const Query& query, const uint8_t* keys, const int8_t* exponent
                 for (int g = 0; g < query.group;) {
                     auto run = [&](auto count) {
                         constexpr int G = decltype(count)::value;
-                        const auto* q = queries + (a * query.group + g) * dim;
-                        score_queries<Keys, Dim, G>(key, heads[a], heads[a].scales + g, dim, q, query.sum, reduced);
+                        const size_t at = a * query.group + g;
+                        score_queries<Keys, Dim, G>(query, ranking, at, heads[a], key, queries + at * dim, reduced);
                         g += G;
                     };
                     const int left = std::min(query.group - g, kQueries);

@@ -1,5 +1,4 @@
 // Scoring with AVX2. Its products of bytes saturate, so those of INT8 are widened to 16 bits first: exact, half as fast.
-#include "scale.h"
 #include "variant.h"
 
 #include <immintrin.h>

@@ -1,5 +1,4 @@
 // Scoring with AVX-512 and its byte dot product (VNNI): 64 multiply-adds an instruction.
-#include "scale.h"
 #include "variant.h"
 
 #include <immintrin.h>
@@ -62,15 +61,32 @@ inline Floats cast(const uint8_t* halves, float scale) {
 
 // Everything is exact in float32 but the product less the offset, and that is rounded down: so it is at least the integer
 // below it, which float32 has (|o| ≤ 2^23 and the logit is below 2^23), and which is found at the end.
-using Ranks = Floats;
-constexpr int kDown = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+class Ranking {
+  public:
+    using Ranks = Floats;
 
-inline Ranks rank(Ints dot, const hillinfer::Scale& scale) {
-    return Ranks(_mm512_fmsub_round_ps(_mm512_cvtepi32_ps(__m512i(dot)), _mm512_set1_ps(scale.factor),
-                                       _mm512_set1_ps(scale.offset), kDown));
-}
-inline Ranks larger(Ranks a, Ranks b) { return Ranks(_mm512_max_ps(__m512(a), __m512(b))); }
-inline Ints whole(Ranks ranks) { return Ints(_mm512_cvt_roundps_epi32(__m512(ranks), kDown)); }
+    explicit Ranking(const hillinfer::Query& query)
+        : group_(query.group), per_query_(query.factor.data()), offsets_(query.offset.data()), factors_(query.m.size()) {}
+
+    void set(size_t a, int exponent) {
+        const float down = hillinfer::power_of_two(-exponent);
+        for (size_t at = a * group_; at < (a + 1) * group_; at++) factors_[at] = per_query_[at] * down;
+    }
+
+    Ranks rank(Ints dot, size_t at) const {
+        return Ranks(_mm512_fmsub_round_ps(_mm512_cvtepi32_ps(__m512i(dot)), _mm512_set1_ps(factors_[at]),
+                                           _mm512_set1_ps(offsets_[at]), kDown));
+    }
+    static Ranks larger(Ranks a, Ranks b) { return Ranks(_mm512_max_ps(__m512(a), __m512(b))); }
+    static Ints whole(Ranks ranks) { return Ints(_mm512_cvt_roundps_epi32(__m512(ranks), kDown)); }
+
+  private:
+    static constexpr int kDown = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+
+    const size_t group_;
+    const float *per_query_, *offsets_;
+    std::vector<float> factors_;  // [active][group]: with the tile's exponent
+};
 
 }  // namespace
 

@@ -1,5 +1,4 @@
 // Scoring with NEON and its dot product of bytes (Armv8.2, FEAT_DotProd): 16 multiply-adds an instruction.
-#include "scale.h"
 #include "variant.h"
 
 #if defined(__linux__)

@@ -1,5 +1,4 @@
 // Scoring with NEON, which every 64-bit Arm has.
-#include "scale.h"
 #include "variant.h"
 
 #include "neon.inl"

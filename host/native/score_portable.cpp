@@ -1,5 +1,4 @@
 // Scoring in plain C++: for every processor, and the measure of the others.
-#include "scale.h"
 #include "variant.h"
 
 #include "attend.inl"

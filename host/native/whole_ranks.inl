@@ -3,10 +3,24 @@
 
 namespace {
 
-using Ranks = Ints;
+class Ranking {
+  public:
+    using Ranks = Ints;
 
-inline Ranks rank(Ints dot, const hillinfer::Scale& scale) { return scaled(dot, scale.m, scale.shift) - scale.o; }
-inline Ranks larger(Ranks a, Ranks b) { return a > b ? a : b; }
-inline Ints whole(Ranks ranks) { return ranks; }
+    explicit Ranking(const hillinfer::Query& query) : query_(query), shifts_(query.m.size()) {}
+
+    void set(size_t a, int exponent) {
+        const size_t first = a * query_.group;
+        for (size_t at = first; at < first + query_.group; at++) shifts_[at] = query_.r[at] + exponent;
+    }
+
+    Ranks rank(Ints dot, size_t at) const { return scaled(dot, query_.m[at], shifts_[at]) - query_.o[at]; }
+    static Ranks larger(Ranks a, Ranks b) { return a > b ? a : b; }
+    static Ints whole(Ranks ranks) { return ranks; }
+
+  private:
+    const hillinfer::Query& query_;
+    std::vector<int32_t> shifts_;  // [active][group]
+};
 
 }  // namespace
