@@ -70,18 +70,22 @@ inline float sum(Floats x) {
     return (quarters[0][0] + quarters[0][2]) + (quarters[0][1] + quarters[0][3]);
 }
 
+constexpr size_t kAhead = 8;  // rows
+constexpr size_t kNear = 512 << 10;  // bytes that stay in a core's own cache until they are used
+
 template <Element E, int G>
-void logits_of(const RowShape& shape, int head, const float* query, const char* const* rows, size_t n, float* logits,
-               size_t stride) {
+void logits_of(const RowShape& shape, int head, const float* query, const char* const* rows, size_t n, size_t known,
+               float* logits, size_t stride) {
     const int whole = shape.head_dim / kLanes * kLanes;
-    const size_t offset = size_t(head) * shape.head_dim * size_of(E);
+    const size_t bytes = shape.head_dim * size_of(E), offset = head * bytes;
+    const bool few = known * shape.heads * bytes <= kNear;
     for (size_t i = 0; i < n; i++) {
         const char* key = rows[i] + offset;
-        if (i + 8 < n) {  // its value too: it is wanted next
-            const size_t bytes = shape.head_dim * size_of(E);
-            const char* later = rows[i + 8] + offset;
+        if (i + kAhead < known) {
+            const char* later = rows[i + kAhead] + offset;
             for (size_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(later + byte);
-            for (size_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(later + shape.heads * bytes + byte, 0, 2);
+            if (few)  // its value too: it is wanted next
+                for (size_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(later + shape.heads * bytes + byte, 0, 2);
         }
         Floats sums[G] = {};
         for (int d = 0; d < whole; d += kLanes) {
@@ -98,20 +102,23 @@ void logits_of(const RowShape& shape, int head, const float* query, const char* 
 }
 
 template <Element E, int G>
-void accumulate_of(const RowShape& shape, int head, const float* weights, const char* const* rows, size_t n, float* sums,
-                   size_t stride, int first, int last) {
+void accumulate_of(const RowShape& shape, int head, const float* weights, size_t stride, const char* const* rows, size_t n,
+                   size_t known, float* sums, int first, int last) {
     const size_t offset = (size_t(shape.heads) + head) * shape.head_dim * size_of(E);
     const int whole = last / kLanes * kLanes;
     constexpr int kWide = 4;  // registers per query at a time
     for (int begin = first; begin < whole; begin += kWide * kLanes) {
         const int wide = std::min(kWide, (whole - begin) / kLanes);
         Floats acc[G][kWide] = {};
+        for (int g = 0; g < G; g++)
+            for (int w = 0; w < wide; w++)
+                std::memcpy(&acc[g][w], sums + g * shape.head_dim + begin + w * kLanes, sizeof(Floats));
         auto run = [&](auto width) {
             constexpr int W = decltype(width)::value;
             for (size_t i = 0; i < n; i++) {
                 const char* value = rows[i] + offset + begin * size_of(E);
-                if (i + 8 < n) {
-                    const char* later = rows[i + 8] + offset + begin * size_of(E);
+                if (i + kAhead < known) {
+                    const char* later = rows[i + kAhead] + offset + begin * size_of(E);
                     for (size_t byte = 0; byte < W * kLanes * size_of(E); byte += 64) __builtin_prefetch(later + byte);
                 }
                 for (int w = 0; w < W; w++) {
@@ -126,8 +133,7 @@ void accumulate_of(const RowShape& shape, int head, const float* weights, const 
         else run(std::integral_constant<int, 1>());
         for (int g = 0; g < G; g++)
             for (int w = 0; w < wide; w++)
-                for (int lane = 0; lane < kLanes; lane++)
-                    sums[g * shape.head_dim + begin + w * kLanes + lane] += acc[g][w][lane];
+                std::memcpy(sums + g * shape.head_dim + begin + w * kLanes, &acc[g][w], sizeof(Floats));
     }
     for (size_t i = 0; i < n; i++)
         for (int d = whole; d < last; d++) {
@@ -154,19 +160,19 @@ void by_element(const RowShape& shape, Call call) {
     else by_group(std::integral_constant<Element, Element::float16>());
 }
 
-void logits(const RowShape& shape, int head, const float* query, const char* const* rows, size_t n, float* out,
-            size_t stride) {
+void logits(const RowShape& shape, int head, const float* query, const char* const* rows, size_t n, size_t known,
+            float* out, size_t stride) {
     by_element(shape, [&](auto element, auto group, int g) {
         logits_of<decltype(element)::value, decltype(group)::value>(
-            shape, head, query + size_t(g) * shape.head_dim, rows, n, out + g * stride, stride);
+            shape, head, query + size_t(g) * shape.head_dim, rows, n, known, out + g * stride, stride);
     });
 }
 
-void accumulate(const RowShape& shape, int head, const float* weights, const char* const* rows, size_t n,
-                float* sums, int first, int last) {
+void accumulate(const RowShape& shape, int head, const float* weights, size_t stride, const char* const* rows, size_t n,
+                size_t known, float* sums, int first, int last) {
     by_element(shape, [&](auto element, auto group, int g) {
         accumulate_of<decltype(element)::value, decltype(group)::value>(
-            shape, head, weights + g * n, rows, n, sums + size_t(g) * shape.head_dim, n, first, last);
+            shape, head, weights + g * stride, stride, rows, n, known, sums + size_t(g) * shape.head_dim, first, last);
     });
 }
 

@@ -18,14 +18,16 @@ class Attention {
     void add(const char* const* rows, const int64_t* ranks, size_t n, int only_head);
 
     // The weighted mean of the values [heads·group][head_dim], and the log-sum-exp [heads·group].
-    // False if a head has no row at all.
-    bool finish(float* out, float* lse) const;
+    // False if a head has no row at all. To be called once: logits become weights.
+    bool finish(float* out, float* lse);
 
     const RowShape shape;
     const size_t count;
 
   private:
     void logits(const char* const* rows, size_t n, int first_head, int last_head, float* logits, size_t stride);
+    void accumulate(const float* weights, const char* const* rows, size_t n, float* sums) const;
+    bool finish_head(int head, float* out, float* lse) const;
     ThreadPool* pool(size_t rows) const;
 
     ThreadPool* pool_;

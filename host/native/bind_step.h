@@ -16,10 +16,5 @@ using RunArguments = std::tuple<int64_t, int64_t, hillinfer::In<uint8_t, 2>, hil
 
 void check_tiles(const hillinfer::Query& query, const hillinfer::In<uint8_t, 2>& tiles,
                  const hillinfer::In<int8_t, 2>& exponents, size_t count);
-// Bytes of the keys of all heads in a row.
-inline size_t key_bytes(const hillinfer::RowShape& shape) {
-    return size_t(shape.heads) * shape.head_dim * (shape.element == hillinfer::Element::float32 ? 4 : 2);
-}
-
 hillinfer::RowShape make_shape(int heads, int group, int dim, const std::string& element, size_t row_bytes);
 void bind_step(hillinfer::nb::module_& m);

@@ -156,7 +156,7 @@ static void attend(Attention& attention, In<uint8_t, 2> rows, In<int64_t, 1> ind
     attention.add(where.data(), ranks.data(), where.size(), head);
 }
 
-static nb::tuple finish_attention(const Attention& attention) {
+static nb::tuple finish_attention(Attention& attention) {
     const RowShape& shape = attention.shape;
     const size_t heads = shape.heads, group = shape.group, dim = shape.head_dim;
     std::vector<float> out(heads * group * dim), lse(heads * group);

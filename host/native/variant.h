@@ -16,6 +16,11 @@ struct RowShape {
     size_t row_bytes;
 };
 
+// The keys of a token, or its values.
+inline size_t key_bytes(const RowShape& shape) {
+    return size_t(shape.heads) * shape.head_dim * (shape.element == Element::float32 ? 4 : 2);
+}
+
 struct Variant {
     const char* name;
     bool (*supported)();
@@ -23,18 +28,18 @@ struct Variant {
     // Scores int16 [tiles·64] of keys in the scanning layout, with exponents [tiles][heads].
     void (*score)(const Query&, const uint8_t* keys, const int8_t* exponents, size_t tiles, int16_t* scores);
 
-    // Logits [group][n] of one head's queries [group][head_dim] with n rows.
+    // Logits [group][n] of one head's queries [group][head_dim] with n rows, of `known` that come one after the other.
     // Those of query g begin at logits[g·stride].
-    void (*logits)(const RowShape&, int head, const float* query, const char* const* rows, size_t n, float* logits,
-                   size_t stride);
+    void (*logits)(const RowShape&, int head, const float* query, const char* const* rows, size_t n, size_t known,
+                   float* logits, size_t stride);
 
     // logits[n] become their softmax; returns the log-sum-exp.
     float (*weigh)(float* logits, size_t n);
 
-    // sums [group][head_dim] += Σ weights[group][i] · V of rows[i].
+    // sums [group][head_dim] += Σ weights[g·stride + i] · V of rows[i], i < n, of `known` as above.
     // Only dimensions first … last − 1 of it, multiples of 16 but for the last one's end.
-    void (*accumulate)(const RowShape&, int head, const float* weights, const char* const* rows, size_t n,
-                       float* sums, int first, int last);
+    void (*accumulate)(const RowShape&, int head, const float* weights, size_t stride, const char* const* rows, size_t n,
+                       size_t known, float* sums, int first, int last);
 
     // How many of scores[n] are at least `least`; their lowest and highest (n > 0); and where those that are at least
     // `least` are, from `begin` to `end`, into `room` positions, which must suffice: returns how many.

@@ -102,7 +102,8 @@ class ChosenAtOnce(Chosen):
             stream.settle_hot(step)
             return
         positions = step.positions  # a copy each time
+        lent = self._coming is not None
         cold_rows = stream.no_rows if self._coming is None else self._coming.rows
         newest = positions[:0]  # which placement does not ask for
-        located = Selection(step.hot, newest, step.cold, cold_rows, step.hot_ranks, step.cold_ranks, None)
+        located = Selection(step.hot, newest, step.cold, cold_rows, step.hot_ranks, step.cold_ranks, None, lent)
         stream.settle(positions, located)

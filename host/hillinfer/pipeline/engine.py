@@ -32,6 +32,7 @@ from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.copy_choice import CopyChoice
 from hillinfer.store.ledger import Ledger
+from hillinfer.store.row_buffers import RowBuffers
 from hillinfer.store.split import Split
 from hillinfer.store.token_stream import TokenStream, make_pieces
 
@@ -91,7 +92,7 @@ class TieredEngine(Engine):
         self.csd = open_device(self.copy.device(settings), geometry, max_tokens, self.trace.record, cast)
         try:
             self._chooser = self._open_chooser(device, settings.threads)
-            pieces = make_pieces(geometry)
+            pieces, buffers = make_pieces(geometry), RowBuffers(geometry)
             self._works = {
                 stream: Work(
                     TokenStream(
@@ -104,6 +105,7 @@ class TieredEngine(Engine):
                         copies=copies,
                         device=device,
                         pieces=pieces,
+                        buffers=buffers,
                     )
                 )
                 for stream in streams

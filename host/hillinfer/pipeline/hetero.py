@@ -25,7 +25,7 @@ from hillinfer.config import StoreSettings
 from hillinfer.csd.contract import Device, Stream
 from hillinfer.csd.registry import open_device
 from hillinfer.errors import DeviceError, HillInferError, MemoryBudgetError, SettingError
-from hillinfer.kv.copies import KINDS
+from hillinfer.kv.copies import KINDS, ScoringCopy
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.row_format import row_format
 from hillinfer.pipeline.contract import Engine
@@ -38,6 +38,7 @@ from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.heterocache import HeteroCache
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import LowerTiers
+from hillinfer.store.row_buffers import RowBuffers
 from hillinfer.store.token_stream import TokenStream, make_pieces
 
 _COPY = KINDS["int8"]
@@ -91,13 +92,24 @@ class HeteroEngine(Engine):
                 raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_COPY.key_format} keys")
             self._refiller = Refiller(geometry, self.ledger, settings.hot_bytes, sequences)
             self._retrieval = Retrieval(policy, self.csd, self._refiller, self.ledger, self.trace)
-            pieces = make_pieces(geometry)
+            pieces, buffers = make_pieces(geometry), RowBuffers(geometry)
             names = [*map(Stream._make, itertools.product(range(geometry.layers), range(sequences)))]
-            copies = dict.fromkeys(names, _COPY.unfitted) if scored else {}
+            unfitted = _COPY.unfitted if scored else None
+            copies: dict[Stream, ScoringCopy] = {} if unfitted is None else dict.fromkeys(names, unfitted)
 
             def stream(name: Stream) -> TokenStream:
-                sizes = {"reserve_tokens": max_tokens, "copies": copies, "device": _HOST, "pieces": pieces}
-                return TokenStream(name, geometry, self.csd, self.capacity, self.ledger, **sizes)  # type: ignore[arg-type]
+                return TokenStream(
+                    name,
+                    geometry,
+                    self.csd,
+                    self.capacity,
+                    self.ledger,
+                    reserve_tokens=max_tokens,
+                    copies=copies,
+                    device=_HOST,
+                    pieces=pieces,
+                    buffers=buffers,
+                )
 
             self._works = {name: _Work(stream(name)) for name in names}
         except BaseException:

@@ -27,6 +27,7 @@ from hillinfer.store.hot_pool import HotPool
 from hillinfer.store.ledger import Ledger
 from hillinfer.store.placement import Placement
 from hillinfer.store.reserve import reserve
+from hillinfer.store.row_buffers import RowBuffers
 from hillinfer.store.staging import Staged, StagedRead
 
 Positions = npt.NDArray[np.int64]
@@ -65,6 +66,7 @@ class Selection:
     cold                   positions that are read from the cold pool, int64 [m]
     cold_rows              [m, row_stride]: their rows, after ``wait``
     hot_ranks, cold_ranks  which of the selected tokens these are, int64 each; the newest come last
+    lent                   cold_rows are memory of the stream's, and go back to it when the selection is settled
     started                when the cold ones were asked for, seconds of time.perf_counter
     ahead                  when some of them began to be read ahead of that; None: none was
     """
@@ -76,6 +78,7 @@ class Selection:
     hot_ranks: Positions
     cold_ranks: Positions
     _ticket: ReadTicket | None
+    lent: bool = False
     started: float = field(default_factory=time.perf_counter)
     ahead: float | None = field(init=False)
 
@@ -135,9 +138,10 @@ class TokenStream:
         copies: dict[Stream, ScoringCopy],
         device: torch.device,
         pieces: tuple[torch.Tensor, torch.Tensor],
+        buffers: RowBuffers,
     ) -> None:
         """``copies``: the scoring copy of every stream that has one; this one's is put there once it is fitted."""
-        self._pieces = pieces
+        self._pieces, self._buffers = pieces, buffers
         self.id, self.geometry, self._csd = stream, geometry, csd
         self._capacity, self._ledger = capacity, ledger
         self._copies = copies
@@ -311,11 +315,14 @@ class TokenStream:
         is_hot = slots >= 0
         hot, cold = np.flatnonzero(is_hot), np.flatnonzero(~is_hot)
         missing = positions[cold]
-        if place is None or len(missing) < len(positions):  # memory of their own, from which they may be promoted
+        lent = place is None and len(missing) > 0
+        if lent:
+            place = self._buffers.take(len(missing))
+        elif place is None or len(missing) < len(positions):  # memory of their own, from which they may be promoted
             place = torch.empty(len(missing), self.geometry.row_stride, dtype=self.geometry.dtype)
         ticket = self._read(missing, place) if len(missing) else None
         newest = positions[stored:] - self.stored
-        return Selection(slots[hot].astype(np.int64), newest, missing, place, hot, cold, ticket)
+        return Selection(slots[hot].astype(np.int64), newest, missing, place, hot, cold, ticket, lent)
 
     def stage(self, positions: Positions) -> None:
         """Start reading those of ascending positions that are in the cold pool only: the coming step may ask for them.
@@ -338,10 +345,12 @@ class TokenStream:
 
     def bring(self, positions: Positions) -> Fetch:
         """Start reading the rows of ascending positions that are in the cold pool only."""
-        rows = torch.empty(len(positions), self.geometry.row_stride, dtype=self.geometry.dtype)
+        rows = self._buffers.take(len(positions))
         ticket = self._read(positions, rows)
         ranks = np.arange(len(positions))
-        return Fetch(rows, Selection(positions[:0], positions[:0], positions, rows, ranks[:0], ranks, ticket))
+        return Fetch(
+            rows, Selection(positions[:0], positions[:0], positions, rows, ranks[:0], ranks, ticket, lent=True)
+        )
 
     def fetch(self, positions: Positions, out: torch.Tensor | None = None) -> Fetch:
         """Start bringing the rows of ascending positions together, from whatever tier holds them.
@@ -443,7 +452,7 @@ class TokenStream:
     def settle_hot(self, step: _native.Step) -> None:
         """``settle`` where nothing was read and no guest can be among the selected: no token changes places."""
         self.placement.count_step(step)
-        if self._capacity.split.host is not None:
+        if self._capacity.split.host is not None or len(self.hot_pool) < self.stored:  # others may have left a tile
             self._share_tiles()
             self._account()
         self._ledger.moved(0, len(self.hot_pool), step=True)
@@ -466,6 +475,8 @@ class TokenStream:
         pool.exchange(swap.demote[~is_guest], swap.promote[~is_guest], located.cold_rows, ranks)
         joined[ranks] = True
         self._receive(np.flatnonzero(~joined), located, min(room.guests, room.rows - (len(pool) - pool.guests)))
+        if located.lent:
+            self._buffers.give(located.cold_rows)
         self._share_tiles()
         self._ledger.moved(int(np.count_nonzero(joined)) + int(np.count_nonzero(is_guest)), len(pool), step=True)
         self._account()
