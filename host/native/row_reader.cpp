@@ -1,5 +1,7 @@
 #include "row_reader.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <stdexcept>
@@ -9,12 +11,14 @@ namespace hillinfer {
 
 namespace {
 
-constexpr int kPatience = 100;  // milliseconds after which one who waits looks for a signal
+constexpr int kPatience = 100;    // milliseconds after which one who waits looks for a signal
+constexpr size_t kMany = 96;      // requests: to start them takes a millisecond, far longer than to wake a thread
+constexpr size_t kAtOnce = 32;    // that the attendant starts or takes in before it lets go of the lock
 
 }  // namespace
 
 RowReader::RowReader(const ReaderSettings& wanted)
-    : settings(wanted), arena_(wanted.arena_bytes), slots_(wanted.depth), done_(wanted.depth) {
+    : settings(wanted), arena_(wanted.arena_bytes), slots_(wanted.depth), done_(wanted.depth), process_(getpid()) {
     const bool any = settings.engine == "auto";
     if (any || settings.engine == "io_uring")
         engine_ = open_uring(settings.depth, arena_.data, arena_.nbytes, refused_);
@@ -26,6 +30,7 @@ RowReader::RowReader(const ReaderSettings& wanted)
 RowReader::~RowReader() { close(); }
 
 void RowReader::close() {
+    dismiss();
     std::unique_lock lock(mutex_);
     if (!engine_) return;
     for (auto& read : queue_) {
@@ -35,7 +40,7 @@ void RowReader::close() {
     }
     queue_.clear();
     try {
-        while (free_.size() < slots_.size() || gathering_) gather(lock, slots_.size() - free_.size(), true);
+        while (flying() || gathering_) gather(lock, slots_.size() - free_.size(), true);
     } catch (const std::system_error&) {  // the engine is no more: there is nothing to wait for
     }
     engine_.reset();
@@ -53,7 +58,7 @@ void RowReader::remove_file(int file) {
 
 void RowReader::disturb(double delay, size_t every, int32_t result) {
     std::unique_lock lock(mutex_);
-    while (free_.size() < slots_.size() || gathering_) gather(lock, 1, true);
+    while (flying() || gathering_) gather(lock, 1, true);
     engine_ = hillinfer::disturb(std::move(engine_), delay, every, result);
 }
 
@@ -65,9 +70,47 @@ std::shared_ptr<RowRead> RowReader::start(const RowFile& file, int64_t base, std
     if (!engine_) throw std::runtime_error("the reader is closed");
     if (read->windows.empty()) return read;
     queue_.push_back(read);
-    fill();
+    if (read->windows.size() >= kMany) {
+        hire();
+        return read;
+    }
+    fill(settings.depth);
     if (!queue_.empty()) gather(lock, 0, false);  // no room: something may have come back by now
     return read;
+}
+
+// Have the attendant look after the reads there are. Under the lock.
+void RowReader::hire() {
+    long_ = true;
+    if (!attendant_) attendant_ = std::make_unique<std::thread>([this] { attend(); });
+    wanted_.notify_one();
+}
+
+void RowReader::attend() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        wanted_.wait(lock, [&] { return closing_ || long_; });
+        if (closing_) return;
+        try {
+            while (!closing_ && engine_ && (flying() || !queue_.empty())) {
+                fill(kAtOnce);
+                gather(lock, queue_.empty() || free_.empty() ? std::min(kAtOnce, slots_.size() - free_.size()) : 0, true);
+            }
+        } catch (...) {  // whoever waits for the read meets it too
+        }
+        long_ = false;
+    }
+}
+
+void RowReader::dismiss() {
+    {
+        std::lock_guard lock(mutex_);
+        closing_ = true;
+    }
+    wanted_.notify_all();
+    if (!attendant_) return;
+    if (process_ == getpid()) attendant_->join(), attendant_.reset();
+    else attendant_.release();  // a thread of the process this one was forked off: there is none to join
 }
 
 IoRequest RowReader::request(uint32_t slot) const {
@@ -77,10 +120,10 @@ IoRequest RowReader::request(uint32_t slot) const {
     return {read.file.fd, read.file.file, to, window.length - window.got, window.offset + window.got, slot};
 }
 
-// Start as many of the windows that wait as there is room for.
-void RowReader::fill() {
+// Start as many of the windows that wait as there is room for, `most` at most.
+void RowReader::fill(size_t most) {
     batch_.clear();
-    while (!free_.empty() && !queue_.empty()) {
+    while (!free_.empty() && !queue_.empty() && batch_.size() < most) {
         const auto read = queue_.front();
         const size_t place = arena_.take(read->windows[read->next].length);
         if (place == Arena::kNone) break;
@@ -93,14 +136,12 @@ void RowReader::fill() {
     if (!batch_.empty()) engine_->submit(batch_.data(), batch_.size());
 }
 
-// Take in what is done, once `least` requests are; returns how many were. One thread asks the engine at a time, and
-// what it takes in is everyone's.
-size_t RowReader::gather(std::unique_lock<std::mutex>& lock, size_t least, bool wait) {
-    if (gathering_) {
-        if (wait) gathered_.wait_for(lock, std::chrono::milliseconds(kPatience));
-        return 0;
-    }
-    if (!engine_) return 0;
+// Take in what is done, once `least` requests are; false if the time was over or a signal came first. One thread asks the
+// engine at a time, and what it takes in is everyone's.
+bool RowReader::gather(std::unique_lock<std::mutex>& lock, size_t least, bool wait) {
+    if (gathering_)
+        return wait && gathered_.wait_for(lock, std::chrono::milliseconds(kPatience)) == std::cv_status::no_timeout;
+    if (!engine_) return false;
     size_t got;
     if (wait) {
         gathering_ = true;
@@ -119,9 +160,9 @@ size_t RowReader::gather(std::unique_lock<std::mutex>& lock, size_t least, bool 
         got = engine_->reap(done_.data(), done_.size(), 0, 0);
     }
     for (size_t i = 0; i < got; i++) complete(done_[i]);
-    fill();
+    fill(std::max(got, kAtOnce));
     gathered_.notify_all();
-    return got;
+    return got > 0;
 }
 
 void RowReader::complete(const IoDone& done) {
@@ -155,8 +196,9 @@ bool RowReader::ready(RowRead& read) {
     std::unique_lock lock(mutex_);
     gather(lock, 0, false);
     while (read.left && read.told == read.arrived.size()) {
+        fill(settings.depth);
         const size_t least = std::min(read.flying(), settings.depth / 8);
-        if (gather(lock, std::max<size_t>(1, least), true) == 0) return false;
+        if (!gather(lock, std::max<size_t>(1, least), true)) return false;
     }
     return true;
 }
@@ -171,8 +213,9 @@ std::vector<int64_t> RowReader::take(RowRead& read) {
 bool RowReader::finish(RowRead& read) {
     std::unique_lock lock(mutex_);
     while (read.left) {  // a quarter of the depth at a time: the disk keeps busy while rows are copied and checked
+        fill(settings.depth);
         const size_t least = std::min(read.flying(), settings.depth / 4);
-        if (gather(lock, std::max<size_t>(1, least), true) == 0) return false;
+        if (!gather(lock, std::max<size_t>(1, least), true)) return false;
     }
     return true;
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "arena.h"
@@ -28,8 +29,9 @@ struct ReaderSettings {
 };
 
 // Requests land in memory of the reader's own and are copied out and checked from there, so a read that is given up
-// leaves nothing that could still be written to. Calls may come from several threads. Waiting requests go out when any
-// call takes in results: a caller that is busy with something else for long calls `pump` now and then.
+// leaves nothing that could still be written to. Calls may come from several threads. A read of many requests is started
+// and taken in by a thread of the reader's own, while the caller does something else; of one with few, waiting requests
+// go out when any call takes in results. Whoever waits does that thread's work while it does not run.
 class RowReader {
   public:
     explicit RowReader(const ReaderSettings& settings);  // std::invalid_argument: there is no such engine here
@@ -64,8 +66,12 @@ class RowReader {
     };
 
     IoRequest request(uint32_t slot) const;
-    void fill();
-    size_t gather(std::unique_lock<std::mutex>& lock, size_t least, bool wait);
+    void fill(size_t most);
+    bool gather(std::unique_lock<std::mutex>& lock, size_t least, bool wait);
+    bool flying() const { return free_.size() < slots_.size(); }
+    void hire();
+    void attend();
+    void dismiss();
     void complete(const IoDone& done);
     void forget(RowRead& read);
 
@@ -80,6 +86,11 @@ class RowReader {
     std::deque<std::shared_ptr<RowRead>> queue_;  // reads with windows that are not started
     std::vector<IoRequest> batch_;
     std::vector<IoDone> done_;
+
+    std::unique_ptr<std::thread> attendant_;  // null: there was no long read yet
+    int64_t process_;                         // whose thread it is
+    std::condition_variable wanted_;
+    bool long_ = false, closing_ = false;  // the attendant has work; is to end
 };
 
 }  // namespace hillinfer
