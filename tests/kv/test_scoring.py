@@ -68,6 +68,30 @@ def test_scores_are_the_kernels_to_the_bit(heads, group, dim, tokens, reduce, ke
     np.testing.assert_array_equal(scores, expected)
 
 
+@pytest.mark.usefixtures("variant")
+@pytest.mark.parametrize(("dim", "key_format"), [(64, "int8"), (128, "int4"), (1024, "fp16"), (2048, "int8")])
+@pytest.mark.parametrize("reduce", ["max", "sum"])
+def test_the_largest_numbers_are_the_kernels_too(dim, key_format, reduce):
+    """Dot products to 2^25, logits on both sides of 2^23, normalisers at both ends: where float32 ends to be exact."""
+    rng = np.random.default_rng(dim)
+    limit = {"int8": 127, "int4": 7, "fp16": 127}[key_format]
+    exponents = np.arange(-16, 16, 5, dtype=np.int8)[:, None]
+    signs = rng.choice([-1, 1], (len(exponents) * 64, 1, 1))
+    keys = (signs * limit - rng.integers(0, 2, (len(exponents) * 64, 1, dim)) * (signs > 0)).astype(np.int8)
+    stored = keys
+    if key_format == "fp16":
+        halves = keys / np.exp2(qk_model.token_exponents(exponents, len(keys)).astype(float))[:, :, None]
+        stored = np.clip(halves, -65504, 65504).astype(np.float16).view(np.uint16)
+        keys = qk_model.cast_fp16(stored, qk_model.token_exponents(exponents, len(keys))[:, :, None], 127)
+    m = np.array([[1, 3, 32769, 65535, 65535, 50001, 0]], np.int32)
+    o = np.array([[-(2**23), 2**23 - 1, 2**22, -1, 0, 2**23 - 2**15, 2**15]], np.int32)
+    q8 = np.full((1, 7, dim), 127, np.int8)
+    for r in range(0, 40, 3):
+        query = QuantisedQuery(q8, m, np.full_like(m, r), o, reduce, (0,))
+        expected = qk_model.scores(q8, keys, exponents, m, query.r, o, np.ones((1, 7), bool), reduce)
+        np.testing.assert_array_equal(score(pack(stored, key_format), exponents, query, key_format), expected)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     heads=st.integers(1, 4),

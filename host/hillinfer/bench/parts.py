@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 PARTS: dict[str, tuple[str, ...]] = {
-    "scorer": ("scorer_int8_share_of_bound", "scorer_int8_over_torch"),
+    "scorer": ("scorer_int8_share_of_bound", "scorer_int8_over_torch", "scorer_int8_over_torch_held"),
     "decode": (
         "decode_8k_added_ratio",
         "decode_8k_ratio",
