@@ -24,16 +24,16 @@ void Query::add(const int8_t* q, int dim, int32_t m, int32_t r, int32_t o) {
     largest.push_back(absolute * (layout(format).limit + 1));
     factor.push_back(std::ldexp(float(m), -r)), offset.push_back(float(o));
     if (this->m.size() % group == 0) lowest.push_back(INT8_MIN), highest.push_back(INT8_MAX);
-    bound_exponents(largest.back(), m, r);
+    bound_exponents(largest.back(), m, r, o);
     this->m.push_back(m), this->r.push_back(r), this->o.push_back(o);
 }
 
-// A logit is at most largest·m >> (r + e), below 2^23 where the product has no more than 23 + r + e bits. Dot products of
-// 24 bits and shifts from 0 to 32 are what the instruction sets rely on.
-void Query::bound_exponents(int32_t largest, int32_t m, int32_t r) {
+// A logit is at most largest·m >> (r + e), below 2^23 where the product has no more than 23 + r + e bits. Numbers of 24
+// bits and shifts from 0 to 32 are what the instruction sets rely on.
+void Query::bound_exponents(int32_t largest, int32_t m, int32_t r, int32_t o) {
     int bits = 0;
     while (int64_t(largest) * m >> bits > 0) bits++;
-    const bool sane = m >= 0 && m < 1 << 24 && largest < 1 << 24 && r >= 0 && r < 64;
+    const bool sane = m >= 0 && m < 1 << 24 && largest < 1 << 24 && r >= 0 && r < 64 && o >= -(1 << 23) && o <= 1 << 23;
     lowest.back() = int8_t(sane ? std::max<int>(lowest.back(), std::max(bits - 23, 0) - r) : INT8_MAX);
     highest.back() = int8_t(std::min<int>(highest.back(), 32 - std::clamp(r, 0, 63)));
 }

@@ -83,7 +83,7 @@ struct Query {
     void add(const int8_t* q, int dim, int32_t m, int32_t r, int32_t o);
 
   private:
-    void bound_exponents(int32_t largest, int32_t m, int32_t r);
+    void bound_exponents(int32_t largest, int32_t m, int32_t r, int32_t o);
 };
 
 // Keys int8 [tokens][heads][dim] (INT4: −8 to 7) into the layout, as tokens first, first + 1, … of `tiles`.
