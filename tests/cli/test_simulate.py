@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hillinfer.simulation import hardware
-from hillinfer.simulation.recording import load
+from hillinfer.simulation.recording import load, save
+from hillinfer.simulation.trace import LayerStep, Trace
 
 
 @pytest.fixture
@@ -80,6 +81,16 @@ def test_validate_holds_the_model_beside_the_clock(hill: Any, model_dir: Path, t
     for row in result["rows"]:
         assert row["measured_ms"] > 0
         assert row["error"] == pytest.approx(row["simulated_ms"] / row["measured_ms"] - 1)
+
+
+def test_a_trace_of_another_policy_is_one_line(hill: Any, tmp_path: Path) -> None:
+    trace = tmp_path / "quest.npz"
+    save(Trace("tiny", "quest", [[LayerStep(100, attended=20)] * 2]), trace)
+    shown = hill("simulate", "run", "--from", trace)
+    assert shown.code == 2
+    assert "was recorded with quest" in shown.err
+    assert "simulate record --policy hillinfer" in shown.err
+    assert len(shown.err.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(

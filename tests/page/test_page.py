@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
+from hillinfer.page.chapter import Chapter
 from hillinfer.page.contents import CHAPTERS
+from hillinfer.page.sources import Source
 from hillinfer.page.write import html, sections
 from tests.page.made_up import evaluation
 
@@ -75,3 +78,21 @@ def test_a_broken_report_is_one_sentence_with_file_and_command(tmp_path, name, c
         assert section.found.problem.startswith(name) or name in section.found.problem
         assert says in section.found.problem
         assert section.chapter.source.command in html([section], tmp_path)
+
+
+def test_what_cannot_be_drawn_is_told_and_the_rest_is_shown(tmp_path, filled):
+    (tmp_path / "empty.json").write_text("[]")
+    source = Source("empty.json", "hillinfer bench nothing", lambda path: json.loads(path.read_text()))
+    drawn = next(section.pictures[0] for section in filled if section.pictures)
+    unsaved = replace(drawn, name="unsaved", title="Unsaved", figure=None)
+    lost, half = (
+        Chapter("Speed", "lost", "Lost", "No first row.", source, lambda rows: [rows[0]]),
+        Chapter("Speed", "half", "Half", "One of two.", source, lambda _: [unsaved, drawn]),
+    )
+    found = sections(tmp_path, quiet, [lost, half])
+    assert found[0].undrawn == ["The figures cannot be drawn from empty.json (IndexError: list index out of range)."]
+    assert found[1].undrawn[0].startswith("The figure “Unsaved” cannot be drawn from empty.json (AttributeError")
+    assert found[1].pictures == [drawn]
+    text = html(found, tmp_path)
+    assert "IndexError: list index out of range" in text
+    assert f'id="figure-{drawn.name}"' in text

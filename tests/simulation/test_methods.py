@@ -198,3 +198,13 @@ def test_names_that_are_none() -> None:
     for wrong in (lambda: Full("disk"), lambda: Kept(budget=2), lambda: Retrieval(0), lambda: HillInfer(key_bytes=0)):
         with pytest.raises(SettingError):
             wrong()
+
+
+@pytest.mark.parametrize("method", [Full("drive"), Kept(budget=0.5, tier="drive"), Retrieval(index=0.1)])
+def test_room_is_looked_for_on_the_drive_that_a_method_uses(method) -> None:
+    seconds(box(smartssd__drive__capacity=1.0), method)
+    with pytest.raises(MemoryBudgetError, match="of drive"):
+        seconds(box(ssd__capacity=1.0), method)
+    seconds(box(ssd__capacity=1.0), HillInfer())
+    with pytest.raises(MemoryBudgetError, match="of drive"):
+        seconds(box(smartssd__drive__capacity=1.0), HillInfer())

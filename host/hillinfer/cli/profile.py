@@ -116,8 +116,8 @@ def profile_command(
 
     The model reads a text and continues it; once per model is enough. Fine-tunes may use the profile of their base.
     """
+    from hillinfer.figures.roles import check_picture, draw
     from hillinfer.profiling.measure import AnalysisSettings
-    from hillinfer.profiling.picture import check_picture, draw
     from hillinfer.profiling.profile_file import default_profile, read_profile, write_profile
 
     settings = AnalysisSettings(steps, top_k, tau_stable=tau_stable, tau_similar=tau_similar, at_step=at_step)

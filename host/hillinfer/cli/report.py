@@ -40,7 +40,7 @@ def report_command(
     """One HTML page of all that was measured: pictures, tables, and which command makes each again.
 
     The page is complete in itself: no script, no network, light and dark, and a text for every picture. What was not
-    measured yet says which command does it; a report that cannot be read says why, and the others are shown.
+    measured yet says which command does it; a report that cannot be read, or drawn, says why, and the others are shown.
     """
     if not reports.is_dir():
         raise SettingError(f"there is no folder {reports}: make bench fills it, or name another with --reports")
@@ -64,6 +64,8 @@ def report_command(
     for section in filled:
         if section.found.broken:
             complain(f"{section.found.problem} To make it anew: {section.chapter.source.command}")
+        for problem in section.undrawn:
+            complain(f"{section.chapter.title}: {problem}")
     shown = sum(section.found.content is not None for section in filled)
     stdout().print(f"{shown} of {len(filled)} sections have figures; hillinfer report --json lists them")
     if pictures is not None:
@@ -91,5 +93,6 @@ def _told(section: Section) -> dict[str, Any]:
         "state": "shown" if found.content is not None else "broken" if found.broken else "missing",
         "problem": found.problem or None,
         "command": chapter.source.command,
+        "undrawn": list(section.undrawn),
         "pictures": [picture.name for picture in section.pictures],
     }

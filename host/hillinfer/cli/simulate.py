@@ -79,6 +79,11 @@ def run_command(
     box, model = boxes.load(hardware), shapes.named(shape)
     chosen = {name: methods.named(name) for name in method or methods.METHODS}
     found = runs.recorded(runs.PAPER_LOW) if recorded is None else load(recorded)
+    if found.policy != "hillinfer":
+        raise SettingError(
+            f"{recorded} was recorded with {found.policy}, and methods go by what hillinfer selects: "
+            "record one with hillinfer simulate record --policy hillinfer"
+        )
     work = found.scaled(model, sequences=batch, tokens=tokens, steps=steps)
     results: dict[str, Simulated] = {}
     reasons: dict[str, str] = {}

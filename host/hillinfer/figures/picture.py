@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,10 @@ class Picture:
 
     def svg(self) -> str:
         """An SVG element for a page: colours are CSS variables, ids are its own, the same bytes every time."""
+        return self._element
+
+    @cached_property
+    def _element(self) -> str:
         drawn = self._drawn()
         drawn = drawn[drawn.index("<svg") :].strip()
         drawn = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", drawn, flags=re.DOTALL)

@@ -13,7 +13,7 @@ import simpy
 
 from hillinfer.errors import MemoryBudgetError, SettingError
 from hillinfer.simulation.flows import Flows
-from hillinfer.simulation.hardware import Drive, Hardware, SmartSsd
+from hillinfer.simulation.hardware import Hardware, SmartSsd
 from hillinfer.simulation.shape import Shape
 
 Steps = Generator[simpy.Event, None, None]
@@ -183,11 +183,6 @@ class Machine:
         assert pcie is not None
         return {"pcie": nbytes / pcie.bandwidth, "dram": nbytes / self.hardware.dram.bandwidth}
 
-    def cold_drive(self) -> tuple[str, Drive, float]:
-        """The drives of the cold pool, by name, one of them, and how many."""
-        card = self.hardware.smartssd
-        return ("ssd", self.hardware.ssd, 1.0) if card is None else ("smartssd", card.drive, card.cards)
-
     def read(self, rows: float, requests: float, *, name: str = "read", plain: bool = False) -> Steps:
         """Rows from the drive of the cold pool into host memory, in so many requests.
 
@@ -195,7 +190,7 @@ class Machine:
         """
         if rows <= 0:
             return
-        on, drive, count = ("ssd", self.hardware.ssd, 1.0) if plain else self.cold_drive()
+        on, drive, count = self.hardware.cold_pool(plain=plain)
         nbytes = rows * self.shape.row_bytes
         yield self.env.timeout(drive.latency)
         seconds = max(requests / drive.iops, requests * drive.request + nbytes / drive.read) / count
@@ -203,15 +198,18 @@ class Machine:
 
     def write(self, rows: float, *, name: str = "write", plain: bool = False) -> simpy.Event:
         """Rows to that drive, in large requests."""
-        on, drive, count = ("ssd", self.hardware.ssd, 1.0) if plain else self.cold_drive()
+        on, drive, count = self.hardware.cold_pool(plain=plain)
         nbytes = rows * self.shape.row_bytes
         demands = {on: nbytes / drive.write / count, "dram": nbytes / self.hardware.dram.bandwidth}
         return self.flows.start(name, demands)
 
     # ---- room
 
-    def check(self, *, on_device: float = 0, in_dram: float = 0, on_drive: float = 0) -> None:
-        """MemoryBudgetError unless bytes of KV have room; weights that a GPU cannot hold take room of the host's."""
+    def check(self, *, on_device: float = 0, in_dram: float = 0, on_drive: float = 0, plain: bool = False) -> None:
+        """MemoryBudgetError unless bytes of KV have room; weights that a GPU cannot hold take room of the host's.
+
+        plain   the drive is the ordinary one, as in ``read``
+        """
         box, weights = self.hardware, self._all_weights
         if box.gpu is None:
             in_dram += weights + on_device
@@ -221,7 +219,7 @@ class Machine:
                 raise MemoryBudgetError(_no_room(box.name, "GPU", on_device, box.gpu.memory))
             in_dram += max(0.0, weights + on_device - box.gpu.memory)
             self.kv_on_device = on_device
-        _, drive, count = self.cold_drive()
+        _, drive, count = box.cold_pool(plain=plain)
         for place, needed, there in (
             ("memory", in_dram, float(box.dram.capacity)),
             ("drive", on_drive, drive.capacity * count),

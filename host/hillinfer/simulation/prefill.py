@@ -27,9 +27,7 @@ def prefill_seconds(
     attention = 2 * shape.layers * shape.query_heads * shape.head_dim * tokens * tokens * sequences  # causal: half
     weights = shape.weights + shape.head_weights
     away = max(0.0, weights + on_device - gpu.memory)
-    drive, count = (
-        (hardware.ssd, 1.0) if hardware.smartssd is None else (hardware.smartssd.drive, hardware.smartssd.cards)
-    )
+    _, drive, count = hardware.cold_pool()
     return max(
         (products + attention) / gpu.flops,
         shape.weights / gpu.bandwidth,

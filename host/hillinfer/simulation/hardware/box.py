@@ -165,6 +165,15 @@ class Hardware(Part):
             raise ValueError("it has a gpu and no pcie: say how fast the link to the GPU is")
         return self
 
+    def cold_pool(self, *, plain: bool = False) -> tuple[str, Drive, float]:
+        """The drives of the cold pool: their name among resources, one of them, and how many.
+
+        plain   of methods without near-data processing, which use the ordinary drive
+        """
+        if self.smartssd is None or plain:
+            return "ssd", self.ssd, 1.0
+        return "smartssd", self.smartssd.drive, float(self.smartssd.cards)
+
     def changed(self, **changes: Number) -> Hardware:
         """The box with other numbers: ``box.changed(ssd__read=Number(14e9, "a PCIe 5 drive"))``.
 

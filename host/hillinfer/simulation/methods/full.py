@@ -38,7 +38,7 @@ class Full(Method):
         elif self.tier == "dram":
             at.check(in_dram=nbytes)
         else:
-            at.check(in_dram=nbytes * (1 - self.share), on_drive=nbytes)
+            at.check(in_dram=nbytes * (1 - self.share), on_drive=nbytes, plain=True)
 
     def bring(self, at: Machine, work: LayerStep, layer: int) -> Steps:  # noqa: ARG002
         if self.tier == "device":

@@ -32,7 +32,8 @@ class Kept(Method):
 
     def check(self, at: Machine, tokens: int) -> None:
         nbytes = tokens * at.shape.token_bytes * (1.0 if self.budget is None else self.budget)
-        at.check(**{{"device": "on_device", "dram": "in_dram", "drive": "on_drive"}[self.tier]: nbytes})
+        place = {"device": "on_device", "dram": "in_dram", "drive": "on_drive"}[self.tier]
+        at.check(**{place: nbytes}, plain=True)
 
     def bring(self, at: Machine, work: LayerStep, layer: int) -> Steps:  # noqa: ARG002
         if self.tier == "device":

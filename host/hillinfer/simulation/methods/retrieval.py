@@ -37,7 +37,8 @@ class Retrieval(Method):
 
     def check(self, at: Machine, tokens: int) -> None:
         nbytes = tokens * at.shape.token_bytes
-        at.check(in_dram=nbytes * (self.index / 2 + self.in_dram * (self.budget or 1.0)), on_drive=nbytes)
+        in_dram = nbytes * (self.index / 2 + self.in_dram * (self.budget or 1.0))
+        at.check(in_dram=in_dram, on_drive=nbytes, plain=True)
 
     def _rows(self, work: LayerStep, layer: int) -> float:
         if layer < self.whole:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hillinfer.errors import SettingError
-from hillinfer.profiling.picture import COLOURS, draw
+from hillinfer.figures.roles import COLOURS, draw
 from hillinfer.profiling.roles import Role
 from tests.profiling.profiles import profile_of
 
