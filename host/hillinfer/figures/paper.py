@@ -44,6 +44,33 @@ def says(report: Paper) -> str:
     return f"{_of(met)} values that the papers give as numbers are within {report.close:.0%} of what they state."
 
 
+def statements(report: Paper) -> Table:
+    """Of every statement with a number: whether all our values for it are met, the farthest of them, and its why."""
+    lines = []
+    for said, rows in _by_statement(report).items():
+        met = [row.reproduced is True for row in rows]
+        verdict = "holds" if all(met) else f"in part: {_of(met)}" if any(met) else "does not hold"
+        farthest = max(rows, key=lambda row: abs(row.difference or 0.0))
+        what, _, ours, difference, why = _cells(farthest)
+        lines.append((said, verdict, f"{what}: {ours}", difference, why))
+    return Table(("the paper states", "verdict", "ours, farthest from it", "difference", "why"), lines)
+
+
+def held(report: Paper) -> str:
+    """How many statements hold."""
+    each = [[row.reproduced is True for row in rows] for rows in _by_statement(report).values()]
+    whole, part = sum(map(all, each)), sum(any(met) and not all(met) for met in each)
+    return f"Of {len(each)} statements with a number {whole} hold in every value and {part} in some."
+
+
+def _by_statement(report: Paper) -> dict[str, list[Stated]]:
+    found: dict[str, list[Stated]] = {}
+    for row in report.rows:
+        if row.paper is not None and row.reproduced is not None:
+            found.setdefault(row.paper.says, []).append(row)
+    return found
+
+
 def counts(report: Paper) -> Table:
     """Of every figure: values that a paper gives as numbers, and how many of them are met."""
     titles = {each.figure: each.title for each in report.figures}

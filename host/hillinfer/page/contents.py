@@ -249,7 +249,7 @@ CHAPTERS: Sequence[Chapter] = (
         "What the papers state, what the timing model gives for the same box, and where they differ, why.",
         report("simulate-paper.json", "hillinfer simulate paper", reports.Paper),
         paper.pictures,
-        lambda found: [paper.counts(found), *paper.tables(found)],
+        lambda found: [paper.statements(found), paper.counts(found), *paper.tables(found)],
     ),
     Chapter(
         MODEL,
