@@ -16,6 +16,7 @@ import pytest
 
 from hillinfer.evaluation.results import read_results
 from hillinfer.policies import registry
+from hillinfer.profiling.profile_file import default_profile
 
 
 @pytest.fixture
@@ -80,6 +81,33 @@ def test_a_run_does_not_go_on_with_another_model_or_policy(
     policy.write_text(policy.read_text().replace("2", "3"))
     assert hill(*asked, "--model", twin).code == 0
     assert [name for name in other if other[name] != read_results(output).settings[name]] == ["policy_file"]
+
+
+def test_asked_in_a_chat(hill: Any, arguments: list[Any], model_dir: Path, tmp_path: Path) -> None:
+    output, bare = tmp_path / "eval.json", tmp_path / "bare"
+    assert hill(*arguments, "--output", output, "--chat").code == 0
+    assert read_results(output).settings["chat"] is True
+    shutil.copytree(model_dir, bare)
+    for template in bare.glob("chat_template*"):
+        template.unlink()
+    shown = hill(*arguments, "--output", output, "--chat", "--model", bare)
+    assert shown.code == 2
+    assert "this model has no chat template: leave out --chat" in shown.err
+
+
+def test_a_run_does_not_go_on_with_another_default_profile(
+    hill: Any, arguments: list[Any], model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HILLINFER_CACHE", str(tmp_path / "cache"))
+    output = tmp_path / "eval.json"
+    usual = default_profile(model_dir.name)
+    usual.parent.mkdir(parents=True)
+    found = []
+    for text in ("{}", "[]"):  # no profiles at all: that is said in the row, and what was there is known again
+        usual.write_text(text)
+        assert hill(*arguments, "--output", output, "--policies", "heterocache@50%", "--tasks", "passkey").code == 0
+        found.append(read_results(output).settings["profile"])
+    assert len({*found, None}) == 3
 
 
 @pytest.mark.parametrize(

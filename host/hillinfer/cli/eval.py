@@ -77,6 +77,14 @@ def eval_command(
             rich_help_panel=_WHAT,
         ),
     ] = None,
+    chat: Annotated[
+        bool,
+        typer.Option(
+            "--chat",
+            help="Ask what is made here in the model's chat template; data sets know whether they are.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = False,
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of a data set's files.", show_default="the Hugging Face hub", rich_help_panel=_WHAT),
@@ -130,6 +138,7 @@ def eval_command(
         "plan": [{"task": part.task, "lengths": list(part.lengths), "limit": part.limit} for part in plan],
         "text": None if text is None else text.name,
         "data": None if data is None else str(data),
+        "chat": chat,
         "profile": None if profile is None else _digest(profile),
     }
     if policy_file is not None:
@@ -137,7 +146,9 @@ def eval_command(
     from hillinfer.evaluation import registry
     from hillinfer.evaluation.runner import Evaluation
     from hillinfer.evaluation.task import Asking
+    from hillinfer.integrations.identity import identify
     from hillinfer.models import load
+    from hillinfer.profiling.profile_file import default_profile
 
     asked = [(registry.find(part.task)(), part) for part in plan]
     for task, part in asked:
@@ -145,12 +156,15 @@ def eval_command(
     loaded = load(model)
     if model is not None and loaded.source == str(Path(model).expanduser()):
         settings["model"] = str(Path(model).expanduser().resolve())  # its name may be another's in another folder
+    if profile is None and any(contender.policy == "heterocache" for contender in contenders):
+        usual = default_profile(identify(loaded.model).name)
+        settings["profile"] = _digest(usual) if usual.is_file() else None
     with EvalProgress() as progress:
         evaluation = Evaluation(
             loaded.model, loaded.tokenizer, loaded.name, seed, contenders, settings, cold_dir, progress.update
         )
         work = evaluation.work(
-            [(task, Asking(loaded.tokenizer, part.lengths, part.limit, seed, text, data)) for task, part in asked]
+            [(task, Asking(loaded.tokenizer, part.lengths, part.limit, seed, text, data, chat)) for task, part in asked]
         )
         try:
             journal = output.with_name(f"{output.stem}.items.jsonl")

@@ -52,6 +52,7 @@ class Asking:
     limit       items at most of each context (and subset); None: as many as the task has
     seed        of everything that is drawn
     text        path of a UTF-8 text to hide things in or to continue; None: the project's own
+    chat        whether what is made here is asked in the model's chat template; data sets say so themselves
     data        folder of the data set's files, where the task reads any; None: the hub
     """
 
@@ -61,6 +62,7 @@ class Asking:
     seed: int = 0
     text: Path | None = None
     data: Path | None = None
+    chat: bool = False
 
 
 class Task(ABC):

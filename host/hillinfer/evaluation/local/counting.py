@@ -12,8 +12,9 @@ import torch
 from hillinfer.documents import plain_tokens
 from hillinfer.errors import DocumentError
 from hillinfer.evaluation.local import hiding
+from hillinfer.evaluation.local.form import Question, framed
 from hillinfer.evaluation.local.several import RULER, listed
-from hillinfer.evaluation.local.texts import books, start_tokens
+from hillinfer.evaluation.local.texts import books
 from hillinfer.evaluation.task import Asking, Item, Task
 
 ASKED = 3
@@ -26,7 +27,6 @@ class _Counting(Task):
     """A list of words that mean nothing, in random order; the same number of tokens whatever the words."""
 
     def items(self, asking: Asking) -> Iterator[Item]:
-        start = start_tokens(asking.tokenizer)
         text = books(asking.tokenizer, asking.text, max(asking.lengths))[0].tolist()
         for context in asking.lengths:
             for number in range(asking.limit or _ITEMS):
@@ -35,17 +35,23 @@ class _Counting(Task):
                     "".join(parts) for parts in drawn.sample([(a, b) for a in _SYLLABLES for b in _SYLLABLES], 2000)
                 ]
                 most = words[:ASKED]
-                said = "\n\nThe three most frequent words of the list are"
-                question, answer = hiding.split(asking.tokenizer, said, f" {listed(most)}")
+                asked = "What are the three most frequent words of the list?"
+                said = "The three most frequent words of the list are"
+                form = framed(asking.tokenizer, Question(asked, said, f" {listed(most)}", posed=False), asking.chat)
                 head = plain_tokens(asking.tokenizer, "\n\nA list of words:")
-                room = context - len(start) - len(head) - len(question) - len(answer)
+                room = context - len(head) - len(form)
                 found = self._list(asking, words, room)
                 drawn.shuffle(found)
                 body = [token for word in found for token in word]
                 filler = text[: room - len(body)]  # a few tokens of text, so that the length is exact
-                prompt = [*start, *filler, *head, *body, *question]
+                prompt = [*form.before, *filler, *head, *body, *form.after]
                 yield Item(
-                    f"{context}/{number}", context, torch.tensor(prompt), torch.tensor(answer), most, len(answer)
+                    f"{context}/{number}",
+                    context,
+                    torch.tensor(prompt),
+                    torch.tensor(form.answer),
+                    most,
+                    len(form.answer),
                 )
 
     def _list(self, asking: Asking, words: Sequence[str], room: int) -> list[list[int]]:

@@ -5,38 +5,34 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
 import torch
 
 from hillinfer.documents import plain_tokens
 from hillinfer.errors import DocumentError
-from hillinfer.evaluation.local.texts import books, start_tokens
-from hillinfer.evaluation.task import Asking, Item
+from hillinfer.evaluation.local.form import Question, framed
+from hillinfer.evaluation.local.texts import books
+from hillinfer.evaluation.task import Asking, Item, Task
 
 DEPTHS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """Sentences with their depths (0 … 1, ascending), a sentence's beginning, and how it goes on (from a space on).
-
-    extra   tokens that may be said beyond as many as the answer has
-    """
+    """Sentences with their depths (0 … 1, ascending), what is asked about them, and what is right."""
 
     facts: Sequence[tuple[float, str]]
-    question: str
-    answer: str
+    question: Question
     references: Sequence[str]
     labels: dict[str, float | str] = field(default_factory=dict)
-    extra: int = 0
 
 
 class Haystack:
     """Stretches of real text, drawn by the seed, with room for what is hidden."""
 
     def __init__(self, asking: Asking) -> None:
-        self._asking, self._start = asking, start_tokens(asking.tokenizer)
+        self._asking = asking
         self._books = books(asking.tokenizer, asking.text, max(asking.lengths))
 
     def draw(self, task: str, context: int, number: int) -> random.Random:
@@ -51,40 +47,31 @@ class Haystack:
 
     def item(self, identity: str, context: int, place: tuple[int, int], hidden: Hidden) -> Item:
         """``context`` tokens in all, the answer's included."""
-        question, answer = split(self._asking.tokenizer, f"\n\n{hidden.question}", hidden.answer)
+        form = framed(self._asking.tokenizer, hidden.question, self._asking.chat)
         facts = [plain_tokens(self._asking.tokenizer, f"\n\n{fact}\n\n") for _, fact in hidden.facts]
-        fixed = len(self._start) + sum(map(len, facts)) + len(question) + len(answer)
+        fixed = len(form) + sum(map(len, facts))
         room = context - fixed
         if room <= 0:
             raise DocumentError(f"{context} tokens have no room for what is hidden ({fixed}): ask for longer --lengths")
         book, first = place
         text = self._books[book][first : first + room].tolist()
-        parts, done = [self._start], 0
-        stretch = context - len(self._start) - sum(map(len, facts))  # the same for every question about these facts
+        parts, done = [form.before], 0
+        stretch = context - len(form.before) - sum(map(len, facts))  # the same for every question about these facts
         for (depth, _), fact in zip(hidden.facts, facts, strict=True):
             cut = min(room, int(stretch * depth))
             parts += [text[done:cut], fact]
             done = cut
-        prompt = [token for part in [*parts, text[done:], question] for token in part]
+        prompt = [token for part in [*parts, text[done:], form.after] for token in part]
         return Item(
             identity,
             context,
             torch.tensor(prompt),
-            torch.tensor(answer),
+            torch.tensor(form.answer),
             hidden.references,
-            len(answer) + hidden.extra,
+            len(form.answer),
             hidden.labels,
             text=f"{book}:{first}",
         )
-
-
-def split(tokenizer: Any, question: str, answer: str) -> tuple[list[int], list[int]]:
-    """Tokens of a question and of the answer after it."""
-    begun = plain_tokens(tokenizer, question)
-    both = plain_tokens(tokenizer, question + answer)
-    if both[: len(begun)] != begun:  # a tokenizer that joins the two: apart, then
-        return begun, plain_tokens(tokenizer, answer)
-    return begun, both[len(begun) :]
 
 
 def depths(limit: int | None) -> Iterator[tuple[int, float]]:
@@ -100,15 +87,19 @@ def depths(limit: int | None) -> Iterator[tuple[int, float]]:
         yield number // len(few), few[number % len(few)]
 
 
-def begins(item: Item, said: str) -> float:
-    """1 if what was said begins with the one right answer."""
-    return float(said.strip().startswith(item.references[0]))
+class OneAnswer(Task):
+    """A task with one right answer, which what is said is to begin with."""
 
+    retrieval: ClassVar[bool] = True
 
-def begun_otherwise(item: Item, said: str) -> bool:
-    """Whether what was said begins with the right answer already, or never will."""
-    said, right = said.strip(), item.references[0]
-    return said.startswith(right) or not right.startswith(said)
+    def score(self, item: Item, said: str) -> float:
+        """1 if what was said begins with the one right answer."""
+        return float(said.strip().startswith(item.references[0]))
+
+    def settled(self, item: Item, said: str) -> bool:
+        """Whether what was said begins with the right answer already, or never will."""
+        said, right = said.strip(), item.references[0]
+        return said.startswith(right) or not right.startswith(said)
 
 
 def share_named(item: Item, said: str) -> float:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hillinfer.evaluation.local import hiding, words
-from hillinfer.evaluation.local.hiding import Haystack, Hidden
+from hillinfer.evaluation.local.form import Question
+from hillinfer.evaluation.local.hiding import Haystack, Hidden, OneAnswer
 from hillinfer.evaluation.task import Asking, Item, Task
 
 _FACTS = 8
@@ -52,12 +53,7 @@ def listed(parts: list[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _asked(question: str, begun: str) -> str:
-    """A question before the sentence makes a small model surer of what it is to end."""
-    return f"Question: {question}\nAnswer: {begun}"
-
-
-class MultiKey(_Several):
+class MultiKey(OneAnswer, _Several):
     """Everybody has a number; one is asked for."""
 
     name: ClassVar[str] = "multi-key"
@@ -67,17 +63,9 @@ class MultiKey(_Several):
         people, numbers = drawn.sample(words.PEOPLE, _FACTS), _numbers(drawn, _FACTS)
         facts = [f"The secret number of the {who} is {number}." for who, number in zip(people, numbers, strict=True)]
         asked = drawn.sample(range(_FACTS), _QUESTIONS)[question]
-        said = _asked(
-            f"What is the secret number of the {people[asked]}?", f"The secret number of the {people[asked]} is"
-        )
-        answer = numbers[asked]
-        return Hidden(_spread(facts), said, f" {answer}", [answer], {"depth": (asked + 0.5) / _FACTS})
-
-    def score(self, item: Item, said: str) -> float:
-        return hiding.begins(item, said)
-
-    def settled(self, item: Item, said: str) -> bool:
-        return hiding.begun_otherwise(item, said)
+        of, answer = f"secret number of the {people[asked]}", numbers[asked]
+        said = Question(f"What is the {of}?", f"The {of} is", f" {answer}")
+        return Hidden(_spread(facts), said, [answer], {"depth": (asked + 0.5) / _FACTS})
 
 
 class MultiQuery(_Several):
@@ -91,9 +79,9 @@ class MultiQuery(_Several):
         facts = [f"The secret number of the {who} is {number}." for who, number in zip(people, numbers, strict=True)]
         asked = [drawn.sample(range(_FACTS), _ASKED) for _ in range(_QUESTIONS)][question]
         of = f"secret numbers of {listed([f'the {people[at]}' for at in asked])}"
-        said = _asked(f"What are the {of}?", f"The {of} are")
         answers = [numbers[at] for at in asked]
-        return Hidden(_spread(facts), said, f" {listed(answers)}", answers)
+        said = Question(f"What are the {of}?", f"The {of} are", f" {listed(answers)}")
+        return Hidden(_spread(facts), said, answers)
 
 
 class MultiValue(_Several):
@@ -109,8 +97,8 @@ class MultiValue(_Several):
         facts = [f"A lucky number of the {people[who]} is {n}." for who, n in zip(owners, numbers, strict=True)]
         answers = [number for who, number in zip(owners, numbers, strict=True) if who == question]
         of = f"lucky numbers of the {people[question]}"
-        said = _asked(f"What are the {of}?", f"The {of} are")
-        return Hidden(_spread(facts), said, f" {listed(answers)}", answers)
+        said = Question(f"What are the {of}?", f"The {of} are", f" {listed(answers)}")
+        return Hidden(_spread(facts), said, answers)
 
 
 class Tracking(_Several):
@@ -128,6 +116,7 @@ class Tracking(_Several):
         for step in range(_ASKED):  # a variable is known before it is named again
             for chain, number in drawn.sample(list(zip(chains, numbers, strict=True)), _QUESTIONS):
                 facts.append(f"VAR {chain[step]} = {f'VAR {chain[step - 1]}' if step else number}.")
-        value = numbers[question]
-        said = _asked(f"Which variables have the value {value}?", f"The variables with the value {value} are")
-        return Hidden(_spread(facts), said, f" {listed(chains[question])}", chains[question])
+        value, right = numbers[question], chains[question]
+        begun = f"The variables with the value {value} are"
+        said = Question(f"Which variables have the value {value}?", begun, f" {listed(right)}")
+        return Hidden(_spread(facts), said, right)

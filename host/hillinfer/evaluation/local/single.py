@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hillinfer.evaluation.local import hiding, words
-from hillinfer.evaluation.local.hiding import Haystack, Hidden
-from hillinfer.evaluation.task import Asking, Item, Task
+from hillinfer.evaluation.local.form import Question
+from hillinfer.evaluation.local.hiding import Haystack, Hidden, OneAnswer
+from hillinfer.evaluation.task import Asking, Item
 
 
-class _Single(Task):
+class _Single(OneAnswer):
     """One fact per prompt, at every depth."""
-
-    retrieval: ClassVar[bool] = True
 
     def items(self, asking: Asking) -> Iterator[Item]:
         haystack = Haystack(asking)
@@ -29,12 +28,6 @@ class _Single(Task):
     def hidden(self, drawn: random.Random, depth: float) -> Hidden:
         """The fact and the question about it."""
 
-    def score(self, item: Item, said: str) -> float:
-        return hiding.begins(item, said)
-
-    def settled(self, item: Item, said: str) -> bool:
-        return hiding.begun_otherwise(item, said)
-
 
 class Passkey(_Single):
     """A number, not a word, so that nothing else in the text helps to guess it."""
@@ -46,7 +39,8 @@ class Passkey(_Single):
         key = str(drawn.randrange(10_000, 100_000))
         said = "The secret number of the lighthouse keeper is"
         fact = f"{said} {key}. Remember: the lighthouse keeper's secret number is {key}."
-        return Hidden([(depth, fact)], said, f" {key}", [key], {"depth": depth})
+        question = Question("What is the secret number of the lighthouse keeper?", said, f" {key}", posed=False)
+        return Hidden([(depth, fact)], question, [key], {"depth": depth})
 
 
 class Needle(_Single):
@@ -58,4 +52,5 @@ class Needle(_Single):
     def hidden(self, drawn: random.Random, depth: float) -> Hidden:
         place, thing = drawn.choice(words.PLACES), drawn.choice(words.THINGS)
         said = f"The mayor of {place} hid the treasure under the"
-        return Hidden([(depth, f"{said} {thing}.")], said, f" {thing}", [thing], {"depth": depth})
+        question = Question(f"Where did the mayor of {place} hide the treasure?", said, f" {thing}", posed=False)
+        return Hidden([(depth, f"{said} {thing}.")], question, [thing], {"depth": depth})
