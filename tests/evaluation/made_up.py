@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hillinfer.evaluation.results import ItemResult, Results, Run
-from hillinfer.evaluation.rows import rows_of
+from hillinfer.evaluation.rows import rows_of, together
 
 
 def run(policy: str, budget: float, score: float | None, nll: float) -> Run:
@@ -40,12 +40,14 @@ def made_up(
         for context in (1000, 2000)
         for number, score in enumerate(scores)
     ]
-    undefined = {("heterocache", 0.5, "needle", 1000): "it has no profile"}
+    undefined: dict[tuple[str, float, str, int], str] = {("heterocache", 0.5, "needle", 1000): "it has no profile"}
+    rows = rows_of(items, undefined, {"needle": True}, 0)
     return Results(
         model=model,
         seed=0,
         versions={"hillinfer": "0"},
         settings={},
-        rows=rows_of(items, undefined, {"needle": True}, 0),
+        rows=rows,
+        retrieval=together(rows, items, 0),
         items=items,
     )

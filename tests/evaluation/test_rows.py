@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hillinfer.evaluation.proportions import paired_interval
 from hillinfer.evaluation.rows import with_intervals
 from tests.evaluation.made_up import made_up
 
@@ -54,3 +55,17 @@ def test_intervals_are_made_anew_and_nothing_else() -> None:
         row.interval, row.nll_interval = (0.0, 0.0), (-1.0, 1.0)
     assert with_intervals(old) == results
     assert old.rows[1].interval == (0, 0)  # not in place
+
+
+def test_retrieval_rows_that_count_are_taken_together() -> None:
+    results = made_up([1.0, 0.0, 1.0, 1.0, 1.0, 1.0])
+    (ours,) = results.retrieval
+    assert (ours.policy, ours.budget, ours.rows, ours.items, ours.texts) == ("hillinfer", 0.1, 2, 12, 12)
+    assert ours.difference == pytest.approx(-1 / 6)
+    assert ours.interval == paired_interval([-1.0] * 2 + [0.0] * 10)
+    row = results.rows[1]
+    assert ours.interval[1] - ours.interval[0] < row.interval[1] - row.interval[0]
+    assert made_up([1.0, 0.0], [0.0, 0.0]).retrieval == []  # the full cache fails
+    for item in results.items:
+        item.text = "one of each context"
+    assert with_intervals(results).retrieval[0].texts == 2

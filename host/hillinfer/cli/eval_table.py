@@ -8,7 +8,7 @@ from hillinfer.cli.bench import figure, show_table, table_of
 from hillinfer.cli.console import human_bytes, stdout
 
 if TYPE_CHECKING:
-    from hillinfer.evaluation.results import Results, Row
+    from hillinfer.evaluation.results import Results, Retrieval, Row
 
 
 def show_results(results: Results) -> None:
@@ -29,7 +29,7 @@ def show_results(results: Results) -> None:
         stdout().print(f"undefined: {note[0]}: {note[1]}", soft_wrap=True)
     for task, cut in {row.task: row.cut for row in rows if row.cut}.items():
         stdout().print(f"{task}: {cut} prompts were cut to fit")
-    for line in retrieval_lines(rows):
+    for line in retrieval_lines(rows, results.retrieval):
         stdout().print(line)
 
 
@@ -53,8 +53,8 @@ def cells(row: Row) -> list[str]:
     ]
 
 
-def retrieval_lines(rows: list[Row]) -> list[str]:
-    """For each policy, on how many of the retrieval rows that count it is not told apart from the full cache."""
+def retrieval_lines(rows: list[Row], together: list[Retrieval]) -> list[str]:
+    """Of each policy: on how many retrieval rows that count it is not told apart from the full cache; all together."""
     lines = []
     for contender in dict.fromkeys(row.contender for row in rows if row.policy != "full"):
         counted = [row for row in rows if row.contender == contender and row.retrieval and row.counts]
@@ -63,7 +63,7 @@ def retrieval_lines(rows: list[Row]) -> list[str]:
         if counted:
             lines.append(
                 f"{contender}: of {len(counted)} retrieval rows that count, the 95 % interval allows for no loss of "
-                f"score on {score}, of NLL on {nll}"
+                f"score on {score}, of NLL on {nll}{_together(counted[0], together)}"
             )
     return lines
 
@@ -71,3 +71,11 @@ def retrieval_lines(rows: list[Row]) -> list[str]:
 def few_texts(row: Row) -> str:
     """The mark of intervals that are only about the texts that were asked about."""
     return "*" if row.interval_of == "items" and row.policy != "full" else ""
+
+
+def _together(row: Row, together: list[Retrieval]) -> str:
+    all_of = next((each for each in together if (each.policy, each.budget) == (row.policy, row.budget)), None)
+    if all_of is None:
+        return ""
+    low, high = all_of.interval
+    return f"; on all {all_of.items} items together {all_of.difference:+.1%} ({low:+.1%} … {high:+.1%})"

@@ -108,8 +108,26 @@ class Row(_Strict):
         return None if self.device_bytes is None or self.hot_bytes is None else self.device_bytes + self.hot_bytes
 
 
+class Retrieval(_Strict):
+    """One contender on all retrieval rows that count, taken together: many texts tell what few items of a row cannot.
+
+    rows, items, texts   how many; means are over items
+    *interval            95 %, as in a row
+    """
+
+    policy: str
+    budget: float
+    rows: int
+    items: int
+    texts: int
+    difference: float
+    interval: tuple[float, float]
+    nll_difference: float
+    nll_interval: tuple[float, float] | None
+
+
 class Results(_Strict):
-    """A whole evaluation."""
+    """A whole evaluation. retrieval: of every policy but the full cache; empty where no such row counts."""
 
     kind: Literal["hillinfer-eval"] = "hillinfer-eval"
     version: Literal[1] = VERSION
@@ -118,6 +136,7 @@ class Results(_Strict):
     versions: dict[str, str]
     settings: dict[str, Any]
     rows: list[Row]
+    retrieval: list[Retrieval] = []
     items: list[ItemResult]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hillinfer.evaluation.contender import FULL
 from hillinfer.evaluation.intervals import Value, nll_interval, score_interval, units
-from hillinfer.evaluation.results import ItemResult, Results, Row, Run
+from hillinfer.evaluation.results import ItemResult, Results, Retrieval, Row, Run
 
 COUNTS_FROM = 0.5
 """What the full cache must score on a task for it to say something about policies."""
@@ -45,10 +45,45 @@ def with_intervals(results: Results) -> Results:
     """The same results with the intervals that this version makes of their items."""
     rows = [row.model_copy() for row in results.rows]
     for row in rows:
-        both = _both(row, [item for item in results.items if (item.task, item.context) == (row.task, row.context)])
+        both = _both(row, [item for item in results.items if (item.task, item.context) == _where(row)])
         if both:
             _judge(row, both, results.seed)
-    return results.model_copy(update={"rows": rows})
+    return results.model_copy(update={"rows": rows, "retrieval": together(rows, results.items, results.seed)})
+
+
+def together(rows: Sequence[Row], items: Sequence[ItemResult], seed: int) -> list[Retrieval]:
+    """Each policy on all retrieval rows that count."""
+    counted: dict[tuple[str, float], list[Row]] = {}
+    for row in rows:
+        if row.policy != FULL and row.retrieval and row.counts:
+            counted.setdefault((row.policy, row.budget), []).append(row)
+    return [_together(mine, items, seed) for mine in counted.values()]
+
+
+def _together(rows: Sequence[Row], items: Sequence[ItemResult], seed: int) -> Retrieval:
+    nll: list[Value] = []
+    score: list[Value] = []
+    for row in rows:
+        for item, run, full in _both(row, [each for each in items if (each.task, each.context) == _where(row)]):
+            text = f"{item.task} {item.context} {item.shared}"
+            nll.append(Value(run.nll - full.nll, text))
+            if run.score is not None and full.score is not None:
+                score.append(Value(run.score - full.score, text))
+    return Retrieval(
+        policy=rows[0].policy,
+        budget=rows[0].budget,
+        rows=len(rows),
+        items=len(nll),
+        texts=len({each.text for each in nll}),
+        difference=statistics.mean(each.value for each in score),
+        interval=score_interval(score, seed),
+        nll_difference=statistics.mean(each.value for each in nll),
+        nll_interval=nll_interval(nll, seed),
+    )
+
+
+def _where(row: Row) -> tuple[str, int]:
+    return row.task, row.context
 
 
 _Both = tuple[ItemResult, Run, Run]

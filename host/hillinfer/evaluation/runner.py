@@ -18,7 +18,7 @@ from hillinfer.evaluation.contender import Contender
 from hillinfer.evaluation.journal import Journal
 from hillinfer.evaluation.reading import Reading
 from hillinfer.evaluation.results import ItemResult, Results, Run
-from hillinfer.evaluation.rows import rows_of
+from hillinfer.evaluation.rows import rows_of, together
 from hillinfer.evaluation.task import Asking, Item, Task
 from hillinfer.version import __version__
 
@@ -91,12 +91,14 @@ class Evaluation:
                 journal.append(items[-1].model_dump())
             self._on_progress(sum(sizes), sum(sizes), "done")
             retrieval = {task.name: task.retrieval for task, _ in work}
+            rows = rows_of(items, self._reasons(items, work), retrieval, self._seed)
             return Results(
                 model=self._name,
                 seed=self._seed,
                 versions=versions(),
                 settings=self._settings,
-                rows=rows_of(items, self._reasons(items, work), retrieval, self._seed),
+                rows=rows,
+                retrieval=together(rows, items, self._seed),
                 items=items,
             )
 

@@ -290,6 +290,17 @@ class EvalRow(_Read):
         return None if self.device_bytes is None or self.hot_bytes is None else self.device_bytes + self.hot_bytes
 
 
+class Together(_Read):
+    policy: str
+    budget: float
+    items: int
+    texts: int
+    difference: float
+    interval: tuple[float, float]
+    nll_difference: float
+    nll_interval: tuple[float, float] | None = None
+
+
 class Evaluation(Report):
     """eval-small.json and other results of hillinfer eval."""
 
@@ -297,6 +308,7 @@ class Evaluation(Report):
     version: Literal[1]
     seed: int | None = None
     rows: list[EvalRow]
+    retrieval: list[Together] = []
 
 
 class Validated(_Read):

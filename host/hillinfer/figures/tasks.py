@@ -37,6 +37,7 @@ def retrieval_table(report: Evaluation) -> Table:
         if not mine:
             continue
         mean = sum(row.difference or 0.0 for row in mine) / len(mine)
+        all_of = next((each for each in report.retrieval if (each.policy, each.budget) == method), None)
         lines.append(
             (
                 name(method),
@@ -44,10 +45,23 @@ def retrieval_table(report: Evaluation) -> Table:
                 count(sum(map(_score_holds, mine))),
                 count(sum(map(_nll_holds, mine))),
                 f"{mean * 100:+.1f}",
+                NONE if all_of is None else _between(all_of.difference, all_of.interval, 100, ".1f", False),
+                NONE if all_of is None else _between(all_of.nll_difference, all_of.nll_interval, 1, ".3f", False),
+                NONE if all_of is None else f"{count(all_of.items)} of {count(all_of.texts)}",
             )
         )
-    headings = ("policy", "retrieval rows", "score not below", "NLL not above", "mean difference, points")
-    return Table(headings, lines)
+    headings = (
+        "policy",
+        "retrieval rows",
+        "score not below",
+        "NLL not above",
+        "mean difference, points",
+        "all items together, points",
+        "NLL, nats",
+        "items of texts",
+    )
+    known = [at for at in range(len(headings)) if any(line[at] != NONE for line in lines)]
+    return Table([headings[at] for at in known], [[line[at] for at in known] for line in lines])
 
 
 def uncounted(report: Evaluation) -> list[str]:
