@@ -11,26 +11,36 @@ from mmap import PAGESIZE
 from pathlib import Path
 
 _STATM = Path("/proc/self/statm")
-_GARBAGE = 16 << 20  # growth beyond what the tiers explain, from which on a trim (2 ms) is worth it
+_GARBAGE = 16 << 20  # growth beyond what tiers and layers explain, from which on a trim (2 ms) is worth it
 
 
 class Heap:
-    """Watches resident memory; trims the heap when it has grown by more than the tiers have."""
+    """Watches resident memory; trims the heap when it has grown by more than the tiers have.
+
+    A layer's own tensors are free between two layers and needed again in the next one. To give those back too would
+    make the system map, and clear, every page of them once per layer.
+    """
 
     def __init__(self) -> None:
         libc = ctypes.CDLL(None)
         self._trim = getattr(libc, "malloc_trim", None) if _STATM.exists() else None
         self._floor: int | None = None
+        self._trimmed = False
+        self._again = 0  # bytes that were taken from the system again right after the last trim
 
     def tidy(self, held: int) -> None:
         """Return freed memory if there is much of it; ``held``: bytes in the tiers. Does nothing without glibc."""
         if self._trim is None:
             return
-        other = self._resident() - held
+        other, trimmed = self._resident() - held, self._trimmed
+        self._trimmed = False
         if self._floor is None or other < self._floor:
             self._floor = other
-        elif other > self._floor + _GARBAGE:
+        elif trimmed:
+            self._again = other - self._floor
+        elif other > self._floor + self._again + _GARBAGE:
             self._trim(0)
+            self._trimmed = True
             self._floor = self._resident() - held
 
     @staticmethod
