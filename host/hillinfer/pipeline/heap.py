@@ -37,8 +37,8 @@ class Heap:
         if self._floor is None or other < self._floor:
             self._floor = other
         elif trimmed:
-            self._again = other - self._floor
-        elif other > self._floor + self._again + _GARBAGE:
+            self._again = max(other - self._floor, self._again * 7 // 8)  # layers differ: the largest, for a while
+        elif other > self._floor + self._again + max(_GARBAGE, self._again // 2):
             self._trim(0)
             self._trimmed = True
             self._floor = self._resident() - held
