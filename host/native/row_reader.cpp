@@ -96,7 +96,9 @@ void RowReader::attend() {
                 fill(kAtOnce);
                 gather(lock, queue_.empty() || free_.empty() ? std::min(kAtOnce, slots_.size() - free_.size()) : 0, true);
             }
-        } catch (...) {  // whoever waits for the read meets it too
+        } catch (...) {
+            broken_ = std::current_exception();
+            gathered_.notify_all();
         }
         long_ = false;
     }
@@ -196,6 +198,7 @@ bool RowReader::ready(RowRead& read) {
     std::unique_lock lock(mutex_);
     gather(lock, 0, false);
     while (read.left && read.told == read.arrived.size()) {
+        if (broken_) std::rethrow_exception(broken_);
         fill(settings.depth);
         const size_t least = std::min(read.flying(), settings.depth / 8);
         if (!gather(lock, std::max<size_t>(1, least), true)) return false;
@@ -213,6 +216,7 @@ std::vector<int64_t> RowReader::take(RowRead& read) {
 bool RowReader::finish(RowRead& read) {
     std::unique_lock lock(mutex_);
     while (read.left) {  // a quarter of the depth at a time: the disk keeps busy while rows are copied and checked
+        if (broken_) std::rethrow_exception(broken_);
         fill(settings.depth);
         const size_t least = std::min(read.flying(), settings.depth / 4);
         if (!gather(lock, std::max<size_t>(1, least), true)) return false;

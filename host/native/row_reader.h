@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -90,7 +91,8 @@ class RowReader {
     std::unique_ptr<std::thread> attendant_;  // null: there was no long read yet
     int64_t process_;                         // whose thread it is
     std::condition_variable wanted_;
-    bool long_ = false, closing_ = false;  // the attendant has work; is to end
+    bool long_ = false, closing_ = false;     // the attendant has work; is to end
+    std::exception_ptr broken_;               // what the engine threw at it: nothing comes any more
 };
 
 }  // namespace hillinfer
