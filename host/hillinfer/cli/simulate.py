@@ -101,7 +101,7 @@ def run_command(
             raise SettingError(f"{trace} cannot be written ({error.strerror}): name another with --trace") from None
     if as_json:
         told = {
-            name: {"step_ms": r.median_step * 1e3, "seconds": r.seconds, "busy": r.busy_shares}
+            name: {"step_ms": r.mean_step * 1e3, "seconds": r.seconds, "busy": r.busy_shares}
             for name, r in results.items()
         }
         write_json(
@@ -127,7 +127,7 @@ def run_command(
     for name, result in results.items():
         busy = result.busy_shares
         shares = (f"{busy[part]:.0%}" if part in busy else "" for part in parts)
-        table.add_row(name, f"{result.median_step * 1e3:.2f}", f"{result.seconds:.2f}", *shares)
+        table.add_row(name, f"{result.mean_step * 1e3:.2f}", f"{result.seconds:.2f}", *shares)
     show_table(table)
     for name, reason in reasons.items():
         stdout().print(f"{name}: {reason}", soft_wrap=True)

@@ -103,3 +103,4 @@ def _record(say: Callable[[str], None]) -> None:
     record_thresholds(*given, runs.TOKENS, runs.STEPS // 2, runs.folder() / THRESHOLDS_FILE, say)
     runs.recorded.cache_clear()
     setting.work.cache_clear()
+    setting.average_work.cache_clear()

@@ -28,15 +28,29 @@ def hit_rate(pool: float) -> float:
 
 
 def with_pool(trace: Trace, pool: float) -> Trace:
-    """A trace of ``runs.PAPER_LOW`` as it would have been with this pool."""
-    missed = 1 - hit_rate(pool)
+    """A trace of ``runs.PAPER_LOW`` as it would have been with this pool.
+
+    What becomes fewer, hot rows or cold ones, becomes so by the same factor in every layer and step: those that read
+    more than others go on to do so.
+    """
+    works = [work for step in trace.steps for work in step]
+    hot, cold = sum(work.hot_rows for work in works), sum(work.cold_rows for work in works)
+    wanted = (1 - hit_rate(pool)) * (hot + cold)
 
     def placed(work: LayerStep) -> LayerStep:
         below = work.hot_rows + work.cold_rows
-        cold = round(below * missed)
-        requests = min(cold, round(cold * work.cold_requests / work.cold_rows)) if work.cold_rows else cold
+        if wanted > cold:
+            cold_rows = below - round(work.hot_rows * (hot + cold - wanted) / hot)
+        else:
+            cold_rows = round(work.cold_rows * wanted / max(1, cold))
+        factor = cold_rows / work.cold_rows if work.cold_rows else 0.0
+        requests = round(factor * work.cold_requests) if factor else cold_rows
         return replace(
-            work, hot_rows=below - cold, cold_rows=cold, cold_requests=max(requests, min(1, cold)), read_rows=cold
+            work,
+            hot_rows=below - cold_rows,
+            cold_rows=cold_rows,
+            cold_requests=max(min(1, cold_rows), min(cold_rows, requests)),
+            read_rows=max(cold_rows, round(factor * work.read_rows)),
         )
 
     return replace(trace, steps=[[placed(work) for work in step] for step in trace.steps])
@@ -44,9 +58,11 @@ def with_pool(trace: Trace, pool: float) -> Trace:
 
 def times(speeds: Rates, shape: Shape, trace: Trace, pool: float) -> Times:
     """T_cpu and T_csd of a layer's step: equations 2 and 3, each side's α as recorded, cold rows in two hops."""
-    work = setting.load(shape, with_pool(trace, pool))
-    cpu = pool * work.total / speeds.f_c + work.hot / speeds.b_c
-    return Times(cpu, (1 - pool) * work.total / speeds.f_s + work.cold * (1 / speeds.b_s + 1 / speeds.b_c))
+    work = setting.load(shape, trace)
+    cold = (work.hot + work.cold) * (1 - hit_rate(pool))
+    hot = work.hot + work.cold - cold
+    cpu = pool * work.total / speeds.f_c + hot / speeds.b_c
+    return Times(cpu, (1 - pool) * work.total / speeds.f_s + cold * (1 / speeds.b_s + 1 / speeds.b_c))
 
 
 def balanced_pool(speeds: Rates, shape: Shape, trace: Trace) -> float:
@@ -65,6 +81,6 @@ def plain_pool(speeds: Rates, alpha: float) -> float:
 
 
 def step_of(hardware: Hardware, shape: Shape, trace: Trace, pool: float, method: HillInfer) -> float:
-    """Seconds of a typical step with this pool, the host scoring what is in it."""
+    """Seconds of a step on average with this pool, the host scoring what is in it."""
     method = replace(method, host_share=pool)
-    return simulate(hardware, shape, method, with_pool(trace, pool)).seconds
+    return simulate(hardware, shape, method, with_pool(trace, pool)).mean_step

@@ -26,7 +26,7 @@ def io_walls(hardware: Hardware) -> Figure:
     for name, what in _WALLS.items():
         idle = []
         for batch in setting.BATCHES:
-            trace = setting.work(runs.PAPER_LOW, shape, batch)
+            trace = setting.work_of(name, runs.PAPER_LOW, shape, batch)
             method = setting.ours(hardware, shape, trace) if name == setting.OURS else method_named(name)
             busy = simulate(hardware, shape, method, trace).busy_shares
             idle.append(100 * (1 - busy.get("gpu", 0.0)))

@@ -31,14 +31,8 @@ class Point:
 
 def _seconds(hardware: Hardware, model: str, batch: int, method: str, run: runs.Run = runs.PAPER_LOW) -> float:
     shape = named(model)
-    trace = setting.work(run, shape, batch)
+    trace = setting.work_of(method, run, shape, batch)
     return setting.generation(hardware, shape, method, trace).seconds
-
-
-def _ours(hardware: Hardware, model: str, batch: int, run: runs.Run = runs.PAPER_LOW, steps: int = 16) -> float:
-    """As ``_seconds``, of steps as they vary: averages hide that some wait for more than others."""
-    shape = named(model)
-    return setting.generation(hardware, shape, setting.OURS, setting.spread(run, shape, batch, steps)).seconds
 
 
 def _speedup(hardware: Hardware, model: str, batch: int, method: str) -> float:
@@ -48,13 +42,10 @@ def _speedup(hardware: Hardware, model: str, batch: int, method: str) -> float:
 @cache
 def _points(hardware: Hardware) -> tuple[Point, ...]:
     return tuple(
-        Point(model, batch, method, seconds)
+        Point(model, batch, method, _seconds(hardware, model, batch, method))
         for model in setting.MODELS
         for batch in setting.BATCHES
-        for method, seconds in (
-            (setting.OURS, _ours(hardware, model, batch)),
-            *((rival, _seconds(hardware, model, batch, rival)) for rival in setting.RIVALS),
-        )
+        for method in (setting.OURS, *setting.RIVALS)
     )
 
 
@@ -76,7 +67,7 @@ def _at_equal_mass(hardware: Hardware, name: str, budget: float) -> dict[tuple[s
     for point in _points(hardware):
         if point.method == setting.OURS:
             shape = named(point.model)
-            work = setting.work(runs.PAPER_LOW, shape, point.batch)
+            work = setting.average_work(runs.PAPER_LOW, shape, point.batch)
             theirs = setting.generation(hardware, shape, name, work, method).seconds
             found[point.model, point.batch] = theirs / point.seconds
     return found
@@ -88,7 +79,7 @@ def latency(hardware: Hardware) -> Figure:
     rows = [
         Row(
             f"HillInfer, {_MODEL}, batch {_LARGEST}, α {run.alpha:.0%}",
-            _ours(hardware, _MODEL, _LARGEST, run, runs.STEPS),
+            of(hardware, method=setting.OURS, run=run),
             "s",
             ALL["latency-ours"],
             hangs_on(hardware, partial(of, method=setting.OURS, run=run)),
@@ -170,8 +161,7 @@ def extreme(hardware: Hardware) -> Figure:
         for batch in setting.EXTREME:
             for method in (setting.OURS, "full-device", *setting.RIVALS):
                 try:
-                    ours = method == setting.OURS
-                    seconds = _ours(hardware, model, batch) if ours else _seconds(hardware, model, batch, method)
+                    seconds = _seconds(hardware, model, batch, method)
                 except HillInferError as error:
                     notes.append(f"{model}, batch {batch}, {method}: {error}")
                     continue
