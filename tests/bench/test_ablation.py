@@ -9,6 +9,7 @@ from hillinfer.bench.steps import STOCK
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.generation import cache_keyword
 from hillinfer.integrations.transformers import HillInferCache
+from hillinfer.policies import HillInfer
 from tests.tiny import tiny
 
 TEXT = torch.arange(5, 1000) % 290 + 5
@@ -29,7 +30,7 @@ def test_what_stays_in_the_pool_changes_no_result(tmp_path) -> None:
     keyword = cache_keyword(model)
     for placement in ("history", "last-use"):
         store = StoreSettings(hot_bytes=Budget.parse("30%"), cold_dir=tmp_path, placement=placement)
-        with HillInferCache(model, alpha=None, store=store) as cache, torch.inference_mode():
+        with HillInferCache(model, HillInfer(cold_margin=0), store=store) as cache, torch.inference_mode():
             logits = [model(TEXT[None, :400], **{keyword: cache}).logits[0, -1]]
             for position in range(400, 500):
                 logits.append(model(TEXT[None, position : position + 1], **{keyword: cache}).logits[0, -1])
