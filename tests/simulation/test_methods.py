@@ -90,10 +90,17 @@ def test_a_row_that_is_attended_and_moves_is_read_once() -> None:
 
 
 def test_weights_that_do_not_fit_come_over_the_link() -> None:
-    weights = SHAPE.weights + SHAPE.head_weights
-    half = box(pcie__bandwidth=1e6, gpu__memory=weights / 2 + 10 * SHAPE.token_bytes)
+    weights, taken = SHAPE.weights + SHAPE.head_weights, 1e3 + SHAPE.activations(512)
+    half = box(pcie__bandwidth=1e6, gpu__memory=weights / 2 + 10 * SHAPE.token_bytes + taken, gpu__reserved=1e3)
     work = LayerStep(10, attended=10)
     assert simulate(half, SHAPE, Full("device"), trace(work)).seconds == pytest.approx(SHAPE.weights / 2 / 1e6)
+
+
+def test_a_gpu_that_its_programs_fill_holds_no_weights() -> None:
+    full = box(pcie__bandwidth=1e6, gpu__memory=1e9, gpu__reserved=2e9)
+    work = LayerStep(10, attended=10)
+    kv = SHAPE.layers * 10 * ROW
+    assert simulate(full, SHAPE, Full("dram"), trace(work)).seconds == pytest.approx((SHAPE.weights + kv) / 1e6)
 
 
 @pytest.mark.parametrize(("two_hop", "formula"), [(False, beta_p2p), (True, beta_two_hop)])

@@ -13,6 +13,7 @@ import simpy
 
 from hillinfer.errors import MemoryBudgetError, SettingError
 from hillinfer.simulation.flows import Flows
+from hillinfer.simulation.gpu_room import gpu_room
 from hillinfer.simulation.hardware import Hardware, SmartSsd
 from hillinfer.simulation.shape import Shape
 
@@ -87,7 +88,7 @@ class Machine:
     def resident_share(self) -> float:
         """The share of the weights that lies where it is computed with."""
         gpu = self.hardware.gpu
-        return 1.0 if gpu is None else min(1.0, (gpu.memory - self.kv_on_device) / self._all_weights)
+        return 1.0 if gpu is None else min(1.0, (gpu_room(gpu, self.shape) - self.kv_on_device) / self._all_weights)
 
     @property
     def _all_weights(self) -> float:
@@ -214,10 +215,10 @@ class Machine:
         if box.gpu is None:
             in_dram += weights + on_device
         else:
-            over = on_device - box.gpu.memory
-            if over > 0:
-                raise MemoryBudgetError(_no_room(box.name, "GPU", on_device, box.gpu.memory))
-            in_dram += max(0.0, weights + on_device - box.gpu.memory)
+            room = gpu_room(box.gpu, self.shape)
+            if on_device > room:
+                raise MemoryBudgetError(_no_room(box.name, "GPU", on_device, room))
+            in_dram += max(0.0, weights + on_device - room)
             self.kv_on_device = on_device
         _, drive, count = box.cold_pool(plain=plain)
         for place, needed, there in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hillinfer.errors import SettingError
+from hillinfer.simulation.gpu_room import gpu_room
 from hillinfer.simulation.hardware import Hardware
 from hillinfer.simulation.shape import Shape
 
@@ -26,7 +27,7 @@ def prefill_seconds(
     products = 2 * (layers * tokens + shape.head_weights) / shape.weight_bytes * sequences  # one token needs the head
     attention = 2 * shape.layers * shape.query_heads * shape.head_dim * tokens * tokens * sequences  # causal: half
     weights = shape.weights + shape.head_weights
-    away = max(0.0, weights + on_device - gpu.memory)
+    away = max(0.0, weights + on_device - gpu_room(gpu, shape))
     _, drive, count = hardware.cold_pool()
     return max(
         (products + attention) / gpu.flops,

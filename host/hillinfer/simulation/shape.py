@@ -67,6 +67,15 @@ class Shape:
         """Bytes of the output projection."""
         return self.vocabulary * self.hidden * self.weight_bytes
 
+    def activations(self, tokens: int) -> float:
+        """Bytes that so many tokens take in a layer, beside weights and KV: elements as wide as the KV's.
+
+        The hidden states and their norm; queries and what attention gives; keys and values; of the MLP its inner
+        matrices' products and what becomes of them. And float32 logits of one token.
+        """
+        elements = 2 * self.hidden + 2 * self.query_heads * self.head_dim + 2 * self.key_elements
+        return tokens * (elements + self.mlp_matrices * self.intermediate) * self.kv_bytes + 4 * self.vocabulary
+
     @property
     def weights(self) -> float:
         """Bytes that a step reads of the model; those of the input embedding are not read but for a row."""

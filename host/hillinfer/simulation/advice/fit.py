@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from hillinfer.errors import MemoryBudgetError, SettingError, nearest
 from hillinfer.simulation.advice.tiers import Tiers, tiers
+from hillinfer.simulation.gpu_room import gpu_room
 from hillinfer.simulation.hardware import Hardware
 from hillinfer.simulation.methods.base import Method
 from hillinfer.simulation.methods.full import Full
@@ -60,7 +61,7 @@ def fit(
 def check_weights(hardware: Hardware, shape: Shape) -> None:
     """MemoryBudgetError for a model whose weights alone are more than the box holds."""
     weights = shape.weights + shape.head_weights
-    room = hardware.dram.capacity + (0.0 if hardware.gpu is None else hardware.gpu.memory)
+    room = hardware.dram.capacity + (0.0 if hardware.gpu is None else gpu_room(hardware.gpu, shape))
     if weights >= room:
         raise MemoryBudgetError(
             f"the weights of {shape.name} are {weights / 1e9:.1f} GB and the box {hardware.name} holds "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hillinfer.simulation.gpu_room import gpu_room
 from hillinfer.simulation.hardware import Hardware
 from hillinfer.simulation.shape import Shape
 
@@ -39,7 +40,7 @@ def tiers(hardware: Hardware, shape: Shape, context: int, batch: int) -> Tiers:
     dtype = torch.float32 if shape.kv_bytes == 4 else torch.float16
     geometry = Geometry(shape.layers, shape.kv_heads, shape.query_heads // shape.kv_heads, shape.head_dim, dtype)
     weights = shape.weights + shape.head_weights
-    on_gpu = 0.0 if hardware.gpu is None else min(weights, hardware.gpu.memory)
+    on_gpu = 0.0 if hardware.gpu is None else min(weights, gpu_room(hardware.gpu, shape))
     return Tiers(
         kv=geometry.kv_bytes(context, batch),
         scoring_copy=shape.layers * batch * context * geometry.score_key_bytes,

@@ -23,12 +23,14 @@ class Gpu(Part):
     bandwidth       bytes/s of that memory
     flops           FP16 operations/s, a multiplication and an addition being two
     layer_overhead  seconds of a layer that launches take and nothing hides
+    reserved        bytes of its memory that programs take, whatever they compute: CUDA, kernels, other windows
     """
 
     memory: Positive
     bandwidth: Positive
     flops: Positive
     layer_overhead: Number
+    reserved: Number = Number(0, "nothing else is in it")
 
 
 class Cpu(Part):

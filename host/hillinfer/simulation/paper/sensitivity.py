@@ -9,7 +9,7 @@ from typing import Any
 from hillinfer.simulation.hardware import Hardware, Number
 
 STEP = 0.2
-_SIZES = {"capacity", "memory", "cards", "cores"}
+_SIZES = {"capacity", "memory", "reserved", "cards", "cores"}
 """What is not a speed: how much fits is another question."""
 
 
