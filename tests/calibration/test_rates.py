@@ -15,6 +15,7 @@ from hillinfer.calibration.rates import (
     beta_of,
     beta_p2p,
     beta_two_hop,
+    even_share,
     predict,
     share_of,
 )
@@ -59,6 +60,16 @@ def test_the_balanced_share_is_the_fixed_point_of_beta_with_measured_shares(r, t
         beta = (beta_two_hop if two_hop else beta_p2p)(r, alpha)
         assert beta == pytest.approx(beta_of(share), rel=1e-3)
         assert times.error < 1e-6
+
+
+@given(rates, nbytes, st.floats(0, 1e3), st.floats(0, 1e3))
+def test_at_the_even_share_each_side_has_scored_and_done_the_rest_at_once(r, total, host, device):
+    share = even_share(r, total, host, device)
+    cpu, csd = share * total / r.f_c + host, (1 - share) * total / r.f_s + device
+    if 0 < share < 1:
+        assert cpu == pytest.approx(csd)
+    else:
+        assert cpu >= csd * (1 - 1e-9) if share == 0 else csd >= cpu * (1 - 1e-9)
 
 
 @given(st.floats(0, 1e6))

@@ -129,18 +129,26 @@ def test_a_tile_that_cannot_be_read_stays_the_devices(tmp_path, expected):
 # ---- following the formula
 
 
-def _simulate(balance, rates, *, tokens=8192, hot=0.08, cold=0.02, steps=40, jitter=0.0, seed=0):
-    """Steps of a machine with these rates; the split is obeyed at once."""
+def _simulate(
+    balance, rates, *, tokens=8192, hot=0.08, cold=0.02, steps=40, jitter=0.0, asking=0.0, stalled=0.0, seed=0
+):
+    """Steps of a machine with these rates; the split is obeyed at once.
+
+    asking    seconds that reading and attending cold rows take beside what their bytes do
+    stalled   share of the steps in which the device's thread does not run for a while
+    """
     counters, shares, rng = Counters(), [], random.Random(seed)
     for _ in range(steps):
         host = int(balance.split.host * tokens)
         slower = [1 + jitter * rng.random() for _ in range(4)]
         balance.scored(host, host / rates.f_c * slower[0])
         hot_rows, cold_rows = int(hot * tokens), int(cold * tokens)
-        times = hot_rows / rates.b_c * slower[1], cold_rows / rates.b_s * slower[2], cold_rows / rates.b_c
-        balance.spent(cold_rows, Spent(*times, waited=True, near=hot_rows))
+        reading, attending = cold_rows / rates.b_s * slower[2] + asking, cold_rows / rates.b_c + asking
+        spent = Spent(hot_rows / rates.b_c * slower[1], reading, attending, waited=True, near=hot_rows)
+        balance.spent(cold_rows, spent)
         counters.scanned_tokens += tokens - host
-        counters.seconds += (tokens - host) / rates.f_s * slower[3]
+        wait = 5 * tokens / rates.f_s if rng.random() < stalled else 0.0
+        counters.seconds += (tokens - host) / rates.f_s * slower[3] + wait
         balance.stepped(counters)
         shares.append(balance.split.host)
     return shares
@@ -164,6 +172,24 @@ def test_noise_does_not_make_tiles_flap(machine):
     balance = Balance(Split(0.5), machine, row_bytes=1)
     shares = _simulate(balance, machine, jitter=0.3, steps=200)
     assert len(set(shares[40:])) <= 5
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_thread_that_did_not_run_for_a_while_was_not_slow(machine):
+    quiet, disturbed = (Balance(Split(0.5), machine, row_bytes=1) for _ in range(2))
+    _simulate(quiet, machine, steps=100)
+    _simulate(disturbed, machine, steps=100, stalled=0.3)
+    assert disturbed.formula_share() == pytest.approx(quiet.formula_share(), abs=0.005)
+
+
+@pytest.mark.parametrize("start", [0.1, 0.9])
+def test_what_few_rows_cost_beside_their_bytes_counts_as_the_devices(start):
+    """Found where one row a step took 0.13 ms to attend, and the formula had a microsecond for it."""
+    machine = Rates(10e6, 10e6, 40e6, 5e6)
+    balance = Balance(Split(start), machine, row_bytes=1)
+    shares = _simulate(balance, machine, cold=2 / 8192, hot=0.001, asking=5e-5, steps=200)
+    assert balance.error < 0.07  # of which the hysteresis is 1/16
+    assert shares[-1] == pytest.approx(0.5 + 1e-4 / (2 * 8192 / 10e6), abs=0.025)
 
 
 def test_what_one_side_cannot_balance_goes_to_the_other_whole():

@@ -1,9 +1,9 @@
 """Is the formula's split of the scoring the best one? β swept on a device, beside what calibration and formula say.
 
-Keys and values alone, no model: one engine is filled with synthetic tokens and decodes with β going down step by step,
-so that tiles only leave the host. Both paths are measured at every β; where they cross is the best β, and what the
-formula makes of the calibrated speeds is held against it. Then a fresh engine starts from the calibration and follows
-the formula by itself: its balance error is what is left.
+Keys and values alone, no model: one engine is filled with synthetic tokens and decodes with β going down and up again.
+Both paths are measured at every β; where they cross is the best β, and what the formula makes of the calibrated speeds
+is held against it. Then a fresh engine starts from the calibration and follows the formula by itself: its balance error
+is what is left. How sure the crossing is, is measured too: of the same steps drawn again and again (bootstrap).
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from hillinfer.calibration.measure import Measured, measure
-from hillinfer.calibration.rates import Load, Times, balanced_share, beta_of
+from hillinfer.calibration.rates import Times, balanced_share, beta_of
 from hillinfer.config import StoreSettings
 from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.balancing import Balance
@@ -27,33 +27,52 @@ from hillinfer.pipeline.engine import TieredEngine
 from hillinfer.policies import HillInfer
 
 _CHUNK = 2048
-_SHARES = (0.95, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25, 0.15, 0.05)
+_SHARES = (0.85, 0.75, 0.65, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.25)
 _SECONDS = 2.5  # for each figure of the calibration
-_WARM = 6  # steps at a new split before it is measured
-
-
-@dataclass
-class Point:
-    """One split: the host's share that was asked for and the one there was; seconds of a step, medians."""
-
-    asked: float
-    share: float
-    cpu: float
-    csd: float
-    step: float
+_WARM = 6  # steps at a new split before it is measured; tiles come back to the host 16 at a time
+_SETTLING = 80  # steps until the follower is where it wants to be: more than it looks back on
+_HELPED = 0.02  # share of the tokens: where the host scores more of the device's, the paths are not those of the split
+_DRAWN = 400  # times, for the crossing's interval
 
 
 @dataclass
 class Steps:
-    """Seconds of every step, and of its two paths."""
+    """Of every step: shares of the tokens, seconds of its two paths, and of all of it.
 
-    step: list[float]
-    cpu: list[float]
-    csd: list[float]
+    share    those that were the host's
+    helped   those that were the device's and scored by the host all the same
+    """
 
-    def medians(self) -> dict[str, float]:
-        """Of each."""
-        return {name: statistics.median(seconds) for name, seconds in vars(self).items()}
+    share: list[float] = field(default_factory=list)
+    helped: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    csd: list[float] = field(default_factory=list)
+    step: list[float] = field(default_factory=list)
+
+    def __add__(self, other: Steps) -> Steps:
+        return Steps(*(mine + its for mine, its in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+    def drawn(self, rng: np.random.Generator) -> Steps:
+        """As many of these steps, drawn with replacement."""
+        index = rng.integers(len(self.step), size=len(self.step))
+        return Steps(*([numbers[i] for i in index] for numbers in vars(self).values()))
+
+
+@dataclass
+class Point:
+    """Medians at one split, all of the same steps; ``asked`` is the host's share that was asked for."""
+
+    asked: float
+    share: float
+    helped: float
+    cpu: float
+    csd: float
+    step: float
+
+    @classmethod
+    def of(cls, asked: float, steps: Steps) -> Point:
+        """Of these steps."""
+        return cls(asked, *(statistics.median(numbers) for numbers in vars(steps).values()))
 
 
 class Decoding:
@@ -91,18 +110,22 @@ class Decoding:
 
     def steps(self, count: int) -> Steps:
         """Decode so many tokens."""
-        geometry, taken = self._geometry, Steps([], [], [])
+        geometry, balance, ledger, taken = self._geometry, self.balance, self.engine.ledger, Steps()
         for _ in range(count):
             keys, values = (self._random((geometry.kv_heads, 1, geometry.head_dim)) for _ in range(2))
+            host, device = ledger.host_scored, ledger.device_scored
             start = time.perf_counter()
             for layer in range(geometry.layers):
                 self._queries[layer] = 0.95 * self._queries[layer] + 0.3 * self._random(self._queries[layer].shape)
                 query = self._queries[layer].reshape(-1, 1, geometry.head_dim)
                 self.engine.decode(layer, 0, query, keys, values, geometry.head_dim**-0.5)
             taken.step.append(time.perf_counter() - start)
-            self.balance.stepped(self.engine.csd.counters)
-            taken.cpu.append(self.balance.last.cpu)
-            taken.csd.append(self.balance.last.csd)
+            balance.stepped(self.engine.csd.counters)
+            host, device = ledger.host_scored - host, ledger.device_scored - device
+            taken.share.append(host / (host + device))
+            taken.helped.append(balance.helped)
+            taken.cpu.append(balance.last.cpu)
+            taken.csd.append(balance.last.csd)
         return taken
 
     def __enter__(self) -> Decoding:
@@ -128,50 +151,66 @@ def compare(
     on_progress("calibrating")
     cpu, longest = torch.device("cpu"), min(tokens, 8192)
     measured = measure(store, replace(geometry, layers=1), cpu, alpha=alpha, tokens=longest, seconds=_SECONDS)
-    points, load = [], Load(0, 0, 0)
+    sweep = {share: Steps() for share in _SHARES}
     with Decoding(replace(store, balance=beta_of(_SHARES[0])), geometry, alpha, tokens) as decoding:
-        for share in _SHARES:
+        for share in (*_SHARES, *_SHARES[::-1]):
             on_progress(f"the host scores {share:.0%}")
-            point, load = _point(decoding, share, steps)
-            points.append(point)
+            sweep[share] += _at(decoding, share, steps)
+        load = decoding.balance.load
     on_progress("following the formula")
     formula = balanced_share(measured.rates, load, two_hop=True)
     with Decoding(replace(store, balance=beta_of(min(formula, _SHARES[0]))), geometry, alpha, tokens) as decoding:
         decoding.balance.follow(measured.rates)
-        decoding.steps(10 * _WARM)  # until it is where it wants to be
-        taken = decoding.steps(2 * steps).medians()
-        followed = decoding.balance.host_share or 0.0
-    return _result(measured, points, formula, Point(formula, followed, **taken))
+        decoding.steps(_SETTLING)
+        followed = Point.of(formula, decoding.steps(4 * steps))
+    return _result(measured, sweep, formula, followed)
 
 
-def _point(decoding: Decoding, share: float, steps: int) -> tuple[Point, Load]:
+def _at(decoding: Decoding, share: float, steps: int) -> Steps:
     balance = decoding.balance
     balance.split.host = share
     decoding.steps(_WARM)
     balance.restart()
-    taken = decoding.steps(steps).medians()
-    return Point(share, balance.host_share or 0.0, **taken), balance.load
+    return decoding.steps(steps)
 
 
-def crossing(points: list[Point]) -> float | None:
-    """The host's share at which the two measured paths are equally long, in points of falling shares.
+def crossing(points: Sequence[Point]) -> float | None:
+    """The host's share at which the two measured paths are equally long.
 
-    Between two of them both paths are taken for straight. Below, the software device's shares are no longer those asked
-    for: the host, done with its own, works on the device's. None where one path is the longer one everywhere.
+    On the straight line through the differences at all splits, as T = a + M/f makes them one: the median slope of all
+    pairs of splits, and the median offset (Theil and Sen), which what hits a third of the splits does not move. Only of
+    splits that are what was asked for: where the host is done first, it works on the software device's share. None
+    where no line crosses.
     """
-    for above, below in itertools.pairwise(points):
-        high, low = above.cpu - above.csd, below.cpu - below.csd
-        if high >= 0 > low:
-            return below.share + (above.share - below.share) * -low / (high - low)
-    return None
+    alone = [(point.share, point.cpu - point.csd) for point in points if point.helped <= _HELPED]
+    slopes = [(b - a) / (y - x) for (x, a), (y, b) in itertools.combinations(alone, 2) if x != y]
+    if not slopes or (slope := statistics.median(slopes)) <= 0:
+        return None
+    share = statistics.median(at - apart / slope for at, apart in alone)
+    return share if 0 < share < 1 else None
 
 
-def _result(measured: Measured, points: list[Point], formula: float, followed: Point) -> dict[str, Any]:
-    best = crossing(points)
+def interval(sweep: Mapping[float, Steps]) -> tuple[float, float] | None:
+    """Where the crossing lies in 95 of 100 cases when the steps of every split are drawn anew; None if it has none."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(_DRAWN):
+        share = crossing([Point.of(asked, steps.drawn(rng)) for asked, steps in sweep.items()])
+        if share is not None:
+            found.append(share)
+    if len(found) < 0.95 * _DRAWN:
+        return None
+    low, high = np.quantile(found, (0.025, 0.975)).tolist()
+    return low, high
+
+
+def _result(measured: Measured, sweep: Mapping[float, Steps], formula: float, followed: Point) -> dict[str, Any]:
+    points = [Point.of(asked, steps) for asked, steps in sweep.items()]
+    best, between = crossing(points), interval(sweep)
     quickest = min(points, key=lambda point: point.step)
     beta, best_beta, followed_beta = (
         None if share is None or share == 1 else beta_of(share) for share in (formula, best, followed.share)
     )
+    low, high = (None, None) if between is None else map(beta_of, between)
     return {
         "figures": {name: figure.model_dump() for name, figure in measured.figures.items()},
         "busy": measured.busy(),
@@ -184,6 +223,8 @@ def _result(measured: Measured, points: list[Point], formula: float, followed: P
             "balance_error": Times(followed.cpu, followed.csd).error,
             "beta_formula": beta,
             "beta_best": best_beta,
+            "beta_best_low": low,
+            "beta_best_high": high,
             "beta_followed": followed_beta,
             "beta_off": _off(followed_beta, best_beta),
             "beta_off_before": _off(beta, best_beta),

@@ -90,10 +90,20 @@ def balanced_share(rates: Rates, load: Load, *, two_hop: bool) -> float:
     This is β/(1 + β) of the formulas above with α_c = hot/M_c and α_s = cold/M_s, solved for M_c: the measured shares
     of selected tokens depend on the split, so that the formula alone is a fixed point to be found.
     """
-    if load.total <= 0:
-        return 0.0
     none = predict(rates, load, 0.0, two_hop=two_hop)
-    share = (none.csd - none.cpu) / (load.total * (1 / rates.f_c + 1 / rates.f_s))
+    return even_share(rates, load.total, none.cpu, none.csd - load.total / rates.f_s)
+
+
+def even_share(rates: Rates, total: float, host: float, device: float) -> float:
+    """The host's share at which both paths end together, where each does something else besides its scoring.
+
+    total          bytes of rows of all tokens
+    host, device   seconds of that, whatever the split: as measured, it has what a step costs however little it does,
+                   which α/B has not
+    """
+    if total <= 0:
+        return 0.0
+    share = (total / rates.f_s + device - host) / (total * (1 / rates.f_c + 1 / rates.f_s))
     return min(max(share, 0.0), 1.0)
 
 

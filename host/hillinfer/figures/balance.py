@@ -49,6 +49,8 @@ _MEANS = {
     "balance_error": "paths apart, of the longer one",
     "beta_formula": "β by the formula",
     "beta_best": "β where the measured paths cross",
+    "beta_best_low": "its interval (95 %) from",
+    "beta_best_high": "its interval (95 %) to",
     "beta_followed": "β it settled at",
     "beta_off": "that, off the best one",
     "beta_off_before": "the formula's, off the best one",

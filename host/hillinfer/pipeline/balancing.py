@@ -3,14 +3,18 @@
 A step's paths are what they are in the formula. The host's: scoring its tiles, attending what is in DRAM. The device's:
 scoring its tiles, reading the selected rows that are cold, attending those. Rates come from the calibration and are
 refreshed by every step; which tokens are selected where is measured and not assumed.
+
+What counts are medians of the last steps: a thread that was not running for a while was not slow (decision 64).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from hillinfer.calibration.file import find
@@ -20,8 +24,8 @@ from hillinfer.calibration.rates import (
     Rates,
     Shares,
     Times,
-    balanced_share,
     beta_two_hop,
+    even_share,
     share_of,
 )
 from hillinfer.config import StoreSettings, parse_balance
@@ -33,14 +37,14 @@ from hillinfer.store.split import Split
 
 logger = logging.getLogger(__name__)
 
-_FRESH = 1 / 16  # what a step counts for in the averages, once there have been so many
-_WARM = 4  # steps that count for little: they fill buffers and page tables, and the split does not follow them
+_STEPS = 64  # the last ones, whose medians count
+_WARM = 4  # steps that do not count: they fill buffers and page tables, and the split does not follow them
 _USUAL = 8192  # tokens of a context whose α stands for all before the first step
 
 
 @dataclass
 class Flow:
-    """Bytes of rows and the seconds they took; as a running average or of one step."""
+    """Bytes of rows and the seconds they took: of one step, or the median of each over several."""
 
     nbytes: float = 0.0
     seconds: float = 0.0
@@ -48,11 +52,6 @@ class Flow:
     def add(self, nbytes: float, seconds: float) -> None:
         self.nbytes += nbytes
         self.seconds += seconds
-
-    def blend(self, step: Flow, weight: float) -> None:
-        """Take a step into the average."""
-        self.nbytes += weight * (step.nbytes - self.nbytes)
-        self.seconds += weight * (step.seconds - self.seconds)
 
     def rate(self, otherwise: float) -> float:
         """Bytes per second; ``otherwise`` where nothing was seen."""
@@ -71,9 +70,17 @@ class Flows:
         device = self.device.seconds + self.read.seconds + self.attended_cold.seconds
         return Times(self.host.seconds + self.attended.seconds, device)
 
-    def blend(self, step: Flows, weight: float) -> None:
-        for name, flow in vars(self).items():
-            flow.blend(getattr(step, name), weight)
+    def numbers(self) -> list[float]:
+        """Bytes and seconds of each."""
+        return [number for flow in vars(self).values() for number in (flow.nbytes, flow.seconds)]
+
+    @classmethod
+    def typical(cls, steps: Iterable[list[float]]) -> Flows:
+        """The median of each of the ``numbers`` of one or more steps."""
+        found, numbers = cls(), iter(np.median(list(steps), 0).tolist())
+        for flow in vars(found).values():
+            flow.add(next(numbers), next(numbers))
+        return found
 
 
 class Balance:
@@ -84,11 +91,14 @@ class Balance:
 
     def __init__(self, split: Split, rates: Rates | None, row_bytes: int) -> None:
         self.split, self._rates, self._row_bytes = split, rates, row_bytes
-        self._step, self._average, self._steps = Flows(), Flows(), 0
+        self._step, self._typical, self._steps = Flows(), Flows(), 0
+        self._last: deque[list[float]] = deque(maxlen=_STEPS)
         self._scanned = (0, 0.0)
         self._helped = 0.0  # tokens of the device's share that the host scored in this step
         self.last = Times(0.0, 0.0)
         """Seconds of the last step's two paths."""
+        self.helped = 0.0
+        """Share of the last step's tokens that were the device's and scored by the host."""
 
     def follow(self, rates: Rates) -> None:
         """From now on the split leans to where both paths end together; these rates hold until steps are measured."""
@@ -115,13 +125,14 @@ class Balance:
         if cold:
             nbytes, reading = cold * self._row_bytes, spent.reading
             if not spent.waited:
-                reading = min(reading, nbytes / self._average.read.rate(nbytes / reading))
+                reading = min(reading, nbytes / self._typical.read.rate(nbytes / reading))
             self._step.read.add(nbytes, reading)
             self._step.attended_cold.add(nbytes, spent.attending_cold)
 
     def restart(self) -> None:
-        """Forget the averages: the next step is the first."""
+        """Forget what was measured: the next step is the first."""
         self._steps = 0
+        self._last.clear()
 
     def stepped(self, counters: Counters) -> None:
         """A step is over in all layers and sequences; ``counters`` are the device's."""
@@ -133,10 +144,11 @@ class Balance:
             return
         step.device.add(max(0.0, tokens - helped) * self._row_bytes, seconds)
         if self._steps == _WARM:
-            self._average = Flows()
-        since = self._steps - (_WARM if self._steps >= _WARM else 0)
-        self._average.blend(step, max(_FRESH, 1 / (since + 1)))
+            self._last.clear()
+        self._last.append(step.numbers())
+        self._typical = Flows.typical(self._last)
         self.last = step.times
+        self.helped = helped * self._row_bytes / (step.host.nbytes + step.device.nbytes)
         self._steps += 1
         if self._rates is not None and self._steps > _WARM:
             self.split.lean(self.formula_share())
@@ -150,8 +162,8 @@ class Balance:
 
     @property
     def times(self) -> Times:
-        """Seconds of a step's two paths, running averages."""
-        return self._average.times
+        """Seconds of a step's two paths, medians of the last ones."""
+        return self._typical.times
 
     @property
     def error(self) -> float | None:
@@ -161,28 +173,33 @@ class Balance:
     @property
     def host_share(self) -> float | None:
         """Share of the tokens that the host scores, the device tier's included."""
-        host, device = self._average.host.nbytes, self._average.device.nbytes
+        host, device = self._typical.host.nbytes, self._typical.device.nbytes
         return host / (host + device) if host + device else None
 
     def rates(self) -> Rates:
         """As measured so far, the calibration's where nothing was."""
-        start, average = self._rates or Rates(1.0, 1.0, 1.0, 1.0), self._average
+        start, typical = self._rates or Rates(1.0, 1.0, 1.0, 1.0), self._typical
         return Rates(
-            average.host.rate(start.f_c),
-            average.device.rate(start.f_s),
-            average.attended.rate(start.b_c),
-            average.read.rate(start.b_s),
+            typical.host.rate(start.f_c),
+            typical.device.rate(start.f_s),
+            typical.attended.rate(start.b_c),
+            typical.read.rate(start.b_s),
         )
 
     @property
     def load(self) -> Load:
-        """What a step has to do, and which of the selected rows were where: running averages."""
-        average = self._average
-        return Load(average.host.nbytes + average.device.nbytes, average.attended.nbytes, average.read.nbytes)
+        """What a step has to do, and which of the selected rows were where: medians of the last ones."""
+        typical = self._typical
+        return Load(typical.host.nbytes + typical.device.nbytes, typical.attended.nbytes, typical.read.nbytes)
 
     def formula_share(self) -> float:
-        """The host's share by the formula, from measured rates and measured shares of selected tokens."""
-        return balanced_share(self.rates(), self.load, two_hop=True)
+        """The host's share by the formula, from measured rates and the seconds that reading and attending take.
+
+        Those are not made of B: few rows take as long as what asking for them takes, ten times what their bytes do.
+        """
+        seconds = self._typical
+        after = seconds.read.seconds + seconds.attended_cold.seconds
+        return even_share(self.rates(), self.load.total, seconds.attended.seconds, after)
 
 
 def open_balance(
