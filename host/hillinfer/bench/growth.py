@@ -41,11 +41,16 @@ class Fit:
     """ms ≈ factor · tokens^exponent, by least squares of logarithms, of what the context adds.
 
     None where a context adds nothing that can be measured.
+
+    error    standard error of the exponent, by how far the contexts lie from the line; None for less than three of them
+    points   contexts that count: those that add something measurable
     """
 
     label: str
     exponent: float | None
     factor: float | None
+    error: float | None
+    points: int
 
 
 def run(
@@ -95,12 +100,21 @@ def fits(rows: Sequence[GrowthRow]) -> list[Fit]:
             for row in rows
             if row.label == label and row.added_ms is not None and row.added_ms > 0
         ]
-        if len(points) < 2:
-            found.append(Fit(label, None, None))
-            continue
-        exponent, offset = np.polyfit([at for at, _ in points], [cost for _, cost in points], 1)
-        found.append(Fit(label, float(exponent), math.exp(offset)))
+        found.append(_fit(label, points))
     return found
+
+
+def _fit(label: str, points: Sequence[tuple[float, float]]) -> Fit:
+    """Of logarithms of tokens and milliseconds."""
+    count = len(points)
+    if count < 2:
+        return Fit(label, None, None, None, count)
+    at, cost = np.array(points).T
+    exponent, offset = np.polyfit(at, cost, 1).tolist()
+    off = cost - exponent * at - offset
+    freedom = count - 2
+    error = math.sqrt(float(off @ off) / freedom / float(((at - at.mean()) ** 2).sum())) if freedom else None
+    return Fit(label, exponent, math.exp(offset), error, count)
 
 
 def as_dict(rows: Sequence[GrowthRow], settings: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from hillinfer.cli.bench import (
     show_summary,
     show_table,
     table_of,
+    whole_numbers,
     write_result,
 )
 from hillinfer.cli.console import human_bytes, stdout, write_json
@@ -99,7 +100,7 @@ def decode_command(
 
 
 def _lengths(text: str, option: str) -> list[int]:
-    lengths = [int(number) for number in numbers(text, option)]
+    lengths = whole_numbers(text, option)
     if any(length < 1 for length in lengths):
         raise SettingError(f"--{option} is {text!r}: a context has at least 1 token")
     return lengths

@@ -14,10 +14,10 @@ from hillinfer.cli.bench import (
     bench_app,
     document_tokens,
     figure,
-    numbers,
     progress,
     show_table,
     table_of,
+    whole_numbers,
     write_result,
     write_text,
 )
@@ -44,9 +44,9 @@ def growth_command(
 
     The contexts are random numbers: times only. What a context adds to a step of 64 tokens is fitted, on logarithms.
     """
-    lengths = [int(number) for number in numbers(contexts, "contexts")]
-    if not lengths or any(length <= 64 for length in lengths) or not 0 < alpha <= 1:
-        raise SettingError("growth needs contexts above 64 tokens, and an alpha above 0 up to 1")
+    lengths = whole_numbers(contexts, "contexts")
+    if len(set(lengths)) < 2 or any(length <= 64 for length in lengths) or not 0 < alpha <= 1:
+        raise SettingError("growth needs two different contexts above 64 tokens, and an alpha above 0 up to 1")
     from hillinfer.bench import growth
     from hillinfer.figures import growth as growing
     from hillinfer.figures.canvas import NoMatplotlib
@@ -78,5 +78,6 @@ def growth_command(
         table.add_row(f"{row.context:,}", row.label, f"{row.ms:.1f}", f"{row.p95_ms:.1f}", figure(row.added_ms, ".2f"))
     show_table(table)
     for fit in growth.fits(rows):
-        stdout().print(f"{fit.label}: what a context adds grows with tokens^{figure(fit.exponent, '.2f')}")
+        sure = "" if fit.error is None else f" ± {fit.error:.2f} (standard error, {fit.points} contexts)"
+        stdout().print(f"{fit.label}: what a context adds grows with tokens^{figure(fit.exponent, '.2f')}{sure}")
     stdout().print(f"written: {output}{drawn}")

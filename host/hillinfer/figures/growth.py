@@ -38,7 +38,7 @@ def picture(report: Growth) -> Picture:
             axes.set_title("no context here adds anything that can be measured")
         axes.set_xlabel("tokens in the context (random keys)", loc="right")
         axes.set_ylabel("added to a step of 64 tokens, ms")
-    says = "; ".join(f"{fit.label}: grows with tokens to the {form(fit.exponent)}" for fit in report.fits) + "."
+    says = "; ".join(f"{fit.label}: grows with tokens to the {_exponent(fit)}" for fit in report.fits) + "."
     return Picture("growth", "What a context adds to a step", says, figure, table(report))
 
 
@@ -48,6 +48,12 @@ def table(report: Growth) -> Table:
     rows = []
     for fit in report.fits:
         mine = {row.context: row.added_ms for row in report.rows if row.label == fit.label}
-        rows.append((fit.label, *(form(mine.get(context)) for context in contexts), form(fit.exponent) or NONE))
+        rows.append((fit.label, *(form(mine.get(context)) for context in contexts), _exponent(fit)))
     headings = ("method", *(count(context) for context in contexts), "exponent")
     return Table(headings, rows, title="ms that a context adds to a step")
+
+
+def _exponent(fit: Growth.Fit) -> str:
+    """With its standard error, where there is one."""
+    sure = "" if fit.error is None else f" ± {fit.error:.2f}"
+    return NONE if fit.exponent is None else f"{fit.exponent:.2f}{sure}"

@@ -93,6 +93,7 @@ class Growth(Report):
         label: str
         exponent: float | None
         factor: float | None
+        error: float | None = None
 
     rows: list[Step]
     fits: list[Fit]
