@@ -2,8 +2,9 @@
 
 Keys and values alone, no model: one engine is filled with synthetic tokens and decodes with β going down and up again.
 Both paths are measured at every β; where they cross is the best β, and what the formula makes of the calibrated speeds
-is held against it. Then a fresh engine starts from the calibration and follows the formula by itself: its balance error
-is what is left. How sure the crossing is, is measured too: of the same steps drawn again and again (bootstrap).
+is held against it. In turns with that, another engine that started from the calibration follows the formula by itself:
+its balance error is what is left. How sure the crossing is, is measured too: of the same steps drawn again and again
+(bootstrap).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import torch
 
 from hillinfer.calibration.measure import Measured, measure
-from hillinfer.calibration.rates import Times, balanced_share, beta_of
+from hillinfer.calibration.rates import Shares, Times, balanced_share, beta_of, beta_two_hop, share_of
 from hillinfer.config import StoreSettings
 from hillinfer.kv.geometry import Geometry
 from hillinfer.pipeline.balancing import Balance
@@ -29,7 +30,8 @@ from hillinfer.policies import HillInfer
 _CHUNK = 2048
 _SHARES = (0.85, 0.75, 0.65, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.25)
 _SECONDS = 2.5  # for each figure of the calibration
-_WARM = 6  # steps at a new split before it is measured; tiles come back to the host 16 at a time
+_WARM = 8  # steps at a new split before it is measured; a tenth of the tiles comes back to the host in seven
+_PASSES = 2  # down and up again
 _SETTLING = 80  # steps until the follower is where it wants to be: more than it looks back on
 _HELPED = 0.02  # share of the tokens: where the host scores more of the device's, the paths are not those of the split
 _DRAWN = 400  # times, for the crossing's interval
@@ -151,19 +153,23 @@ def compare(
     on_progress("calibrating")
     cpu, longest = torch.device("cpu"), min(tokens, 8192)
     measured = measure(store, replace(geometry, layers=1), cpu, alpha=alpha, tokens=longest, seconds=_SECONDS)
-    sweep = {share: Steps() for share in _SHARES}
-    with Decoding(replace(store, balance=beta_of(_SHARES[0])), geometry, alpha, tokens) as decoding:
-        for share in (*_SHARES, *_SHARES[::-1]):
-            on_progress(f"the host scores {share:.0%}")
-            sweep[share] += _at(decoding, share, steps)
-        load = decoding.balance.load
-    on_progress("following the formula")
-    formula = balanced_share(measured.rates, load, two_hop=True)
-    with Decoding(replace(store, balance=beta_of(min(formula, _SHARES[0]))), geometry, alpha, tokens) as decoding:
-        decoding.balance.follow(measured.rates)
-        decoding.steps(_SETTLING)
-        followed = Point.of(formula, decoding.steps(4 * steps))
-    return _result(measured, sweep, formula, followed)
+    start = min(share_of(beta_two_hop(measured.rates, Shares.even(alpha))), _SHARES[0])
+    sweep, followed = {share: Steps() for share in _SHARES}, Steps()
+    with (
+        Decoding(replace(store, balance=beta_of(_SHARES[0])), geometry, alpha, tokens) as split,
+        Decoding(replace(store, balance=beta_of(start)), geometry, alpha, tokens) as following,
+    ):
+        on_progress("following the formula")
+        following.balance.follow(measured.rates)
+        following.steps(_SETTLING)
+        for shares in (_SHARES, _SHARES[::-1]) * _PASSES:
+            for share in shares:
+                on_progress(f"the host scores {share:.0%}")
+                sweep[share] += _at(split, share, -(-steps // _PASSES))
+            following.steps(_WARM)
+            followed += following.steps(steps)
+        load, asked = following.balance.load, following.balance.split.host or 0.0
+    return _result(measured, sweep, balanced_share(measured.rates, load, two_hop=True), Point.of(asked, followed))
 
 
 def _at(decoding: Decoding, share: float, steps: int) -> Steps:

@@ -25,7 +25,7 @@ def balance_command(
     layers: Annotated[int, typer.Option(help="Layers with keys of their own.")] = 1,
     dtype: Annotated[Dtype, typer.Option(help="Number format of the KV cache.")] = Dtype.float16,
     tokens: Annotated[int, typer.Option(help="Context length.")] = 65536,
-    steps: Annotated[int, typer.Option(help="Decoded tokens measured at every split.")] = 16,
+    steps: Annotated[int, typer.Option(help="Decoded tokens measured at every split, going down and going up.")] = 16,
     alpha: Annotated[float, typer.Option(help="Share of the tokens attended per step.")] = 0.005,
     hot_bytes: Annotated[str, typer.Option(help="As in generate; it bounds what the host can score.")] = "90%",
     device: Annotated[str, typer.Option(help="Who scores the cold pool, as in generate.")] = "software",
