@@ -78,7 +78,7 @@ def test_a_figure_meets_its_goal_exactly_where_it_reaches_it(name, value):
     goal = GOALS[name]
     assert goal.met(value) == (goal.reached(value) >= 1)
     [row] = summary.table(reports.Bench(summary={name: value})).rows
-    assert row[-1] == ("met" if goal.met(value) else "missed")
+    assert row[4] == ("met" if goal.met(value) else "missed")
 
 
 def test_copies_of_two_models_are_kept_apart():
@@ -92,7 +92,14 @@ def test_copies_of_two_models_are_kept_apart():
 def test_a_figure_that_is_missing_says_why():
     report = reports.Bench(summary={"balance_error": None}, reasons={"balance_error": "no second core"})
     [row] = summary.table(report).rows
-    assert row[2:] == ("–", "≤ 0.15", "no second core")
+    assert row[2:] == ("–", "≤ 0.15", "no second core", "–", "–")
+
+
+def test_beside_a_figure_stands_what_stops_it():
+    limit = {"bound": "the model alone", "value": 0.47, "distance": 1.28}
+    report = reports.Bench.model_validate({"summary": {"decode_8k_ratio": 0.6}, "bounds": {"decode_8k_ratio": limit}})
+    [row] = summary.table(report).rows
+    assert row[3:] == ("≤ 0.55", "missed", "0.47", "1.28 ×")
 
 
 def test_tokens_are_of_one_kind_each():

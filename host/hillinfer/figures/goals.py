@@ -33,13 +33,19 @@ GOALS = {
     "prefill_8k_ratio": Goal("reading 8k tokens, of the stock cache's time", 1.1),
     "scorer_int8_share_of_bound": Goal("INT8 scorer's speed, of reading memory", 0.8, at_least=True),
     "scorer_int8_over_torch": Goal("INT8 scorer over torch's best", 5, at_least=True),
+    "scorer_int8_over_torch_held": Goal("the same, of the formats that keys are held in", 5, at_least=True),
     "big_32k_over_full_offload": Goal("32k, 32 heads: over full offload", 8.6, at_least=True),
     "big_32k_gqa_over_full_offload": Goal("32k, 8 KV heads: over full offload", 6, at_least=True),
     "big_32k_over_best_baseline": Goal("32k: over the best at equal mass", 2, at_least=True),
     "big_32k_device_copy_over_best_baseline": Goal("the same, scoring copy on the device", 4.2, at_least=True),
     "big_32k_over_reads_bound": Goal("32k: a step over its reads alone", 1.3),
     "moved_fraction": Goal("rows moved per step, of the hot pool", 0.02),
-    "hot_hit_rate": Goal("selected rows found in the hot pool", 0.85, at_least=True),
     "balance_error": Goal("host's and device's paths apart", 0.15),
 }
 """By the names in the summary of bench.json."""
+
+SHOWN = {
+    "decode_8k_over_floor": "a whole step at 8k, of the model's without attention",
+    "hot_hit_rate": "32k: selected rows found in the hot pool",
+}
+"""What other figures there are: without a goal."""

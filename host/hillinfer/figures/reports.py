@@ -37,11 +37,20 @@ class Report(_Read):
     versions: dict[str, Any] = {}
 
 
+class Limit(_Read):
+    """What stops a figure: in words, the figure there, and how many times the time there was taken."""
+
+    bound: str
+    value: float
+    distance: float
+
+
 class Bench(Report):
-    """bench.json. summary: figures by name; reasons: why one is None."""
+    """bench.json. summary: figures by name; reasons: why one is None; bounds: what stops it, of the same run."""
 
     summary: dict[str, float | None]
     reasons: dict[str, str] = {}
+    bounds: dict[str, Limit] = {}
 
 
 class Step(_Read):

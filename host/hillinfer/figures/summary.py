@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hillinfer.figures.canvas import panels, style
-from hillinfer.figures.goals import GOALS
+from hillinfer.figures.goals import GOALS, SHOWN
 from hillinfer.figures.numbers import NONE, short
 from hillinfer.figures.palette import GREEN, OURS, SOFT
 from hillinfer.figures.picture import Picture, Table
@@ -44,7 +44,7 @@ def picture(report: Bench) -> Picture:
 
 
 def table(report: Bench) -> Table:
-    """Every figure, its goal, and why it is missing where it is."""
+    """Every figure, its goal, why it is missing where it is; what it would be at its bound, and how far that is."""
     rows = []
     for name, value in report.summary.items():
         goal = GOALS.get(name)
@@ -53,5 +53,9 @@ def table(report: Bench) -> Table:
         else:
             verdict = "" if goal is None else "met" if goal.met(value) else "missed"
         figure = NONE if value is None else short(value)
-        rows.append((name, "" if goal is None else goal.means, figure, NONE if goal is None else str(goal), verdict))
-    return Table(("figure", "what it is", "value", "goal", "verdict"), rows, words=2)
+        means = SHOWN.get(name, "") if goal is None else goal.means
+        limit = report.bounds.get(name)
+        at, over = (NONE, NONE) if limit is None else (short(limit.value), f"{limit.distance:.2f} ×")
+        rows.append((name, means, figure, NONE if goal is None else str(goal), verdict, at, over))
+    head = ("figure", "what it is", "value", "goal", "verdict", "at its bound", "time over the bound's")
+    return Table(head, rows, words=2)
