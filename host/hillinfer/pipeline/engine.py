@@ -32,9 +32,8 @@ from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.copy_choice import CopyChoice
 from hillinfer.store.ledger import Ledger
-from hillinfer.store.row_buffers import RowBuffers
 from hillinfer.store.split import Split
-from hillinfer.store.token_stream import TokenStream, make_pieces
+from hillinfer.store.token_stream import TokenStream, open_streams
 
 
 class TieredEngine(Engine):
@@ -92,24 +91,17 @@ class TieredEngine(Engine):
         self.csd = open_device(self.copy.device(settings), geometry, max_tokens, self.trace.record, cast)
         try:
             self._chooser = self._open_chooser(device, settings.threads)
-            pieces, buffers = make_pieces(geometry), RowBuffers(geometry)
-            self._works = {
-                stream: Work(
-                    TokenStream(
-                        stream,
-                        geometry,
-                        self.csd,
-                        self.capacity,
-                        self.ledger,
-                        reserve_tokens=max_tokens,
-                        copies=copies,
-                        device=device,
-                        pieces=pieces,
-                        buffers=buffers,
-                    )
-                )
-                for stream in streams
-            }
+            opened = open_streams(
+                streams,
+                geometry,
+                self.csd,
+                self.capacity,
+                self.ledger,
+                reserve_tokens=max_tokens,
+                copies=copies,
+                device=device,
+            )
+            self._works = {name: Work(stream) for name, stream in opened.items()}
         except BaseException:
             self.csd.close()
             raise

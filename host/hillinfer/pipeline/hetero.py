@@ -38,8 +38,7 @@ from hillinfer.pipeline.trace import Trace
 from hillinfer.policies.heterocache import HeteroCache
 from hillinfer.store.capacity import Capacity
 from hillinfer.store.ledger import LowerTiers
-from hillinfer.store.row_buffers import RowBuffers
-from hillinfer.store.token_stream import TokenStream, make_pieces
+from hillinfer.store.token_stream import TokenStream, open_streams
 
 _COPY = KINDS["int8"]
 _HOST = torch.device("cpu")
@@ -92,26 +91,12 @@ class HeteroEngine(Engine):
                 raise DeviceError(f"the device {self.csd.capabilities.name} cannot score {_COPY.key_format} keys")
             self._refiller = Refiller(geometry, self.ledger, settings.hot_bytes, sequences)
             self._retrieval = Retrieval(policy, self.csd, self._refiller, self.ledger, self.trace)
-            pieces, buffers = make_pieces(geometry), RowBuffers(geometry)
             names = [*map(Stream._make, itertools.product(range(geometry.layers), range(sequences)))]
             unfitted = _COPY.unfitted if scored else None
             copies: dict[Stream, ScoringCopy] = {} if unfitted is None else dict.fromkeys(names, unfitted)
-
-            def stream(name: Stream) -> TokenStream:
-                return TokenStream(
-                    name,
-                    geometry,
-                    self.csd,
-                    self.capacity,
-                    self.ledger,
-                    reserve_tokens=max_tokens,
-                    copies=copies,
-                    device=_HOST,
-                    pieces=pieces,
-                    buffers=buffers,
-                )
-
-            self._works = {name: _Work(stream(name)) for name in names}
+            places = geometry, self.csd, self.capacity, self.ledger
+            opened = open_streams(names, *places, reserve_tokens=max_tokens, copies=copies, device=_HOST)
+            self._works = {name: _Work(stream) for name, stream in opened.items()}
         except BaseException:
             self.csd.close()
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -39,7 +39,7 @@ _SAMPLE_TILES = 64  # of 64 tokens each: a scoring copy fitted to more is no bet
 _PIECE_BYTES = 4 << 20  # of rows brought together for exact attention at a time
 
 
-def make_pieces(geometry: Geometry) -> tuple[torch.Tensor, torch.Tensor]:
+def _make_pieces(geometry: Geometry) -> tuple[torch.Tensor, torch.Tensor]:
     """Memory for two pieces of rows, one being read while the other is attended; shared by all streams."""
     rows = max(TILE, _PIECE_BYTES // geometry.row_bytes // TILE * TILE)
     return reserve(rows, geometry.row_stride, geometry.dtype), reserve(rows, geometry.row_stride, geometry.dtype)
@@ -574,3 +574,33 @@ class TokenStream:
         device, hot, cold = (now - before for now, before in zip(held, self._counted, strict=True))
         self._counted = held
         self._ledger.change(device=device, hot=hot, cold=cold)
+
+
+def open_streams(
+    streams: Iterable[Stream],
+    geometry: Geometry,
+    csd: Device,
+    capacity: Capacity,
+    ledger: Ledger,
+    *,
+    reserve_tokens: int,
+    copies: dict[Stream, ScoringCopy],
+    device: torch.device,
+) -> dict[Stream, TokenStream]:
+    """The empty streams of one engine: they share the memory that rows are brought together in."""
+    pieces, buffers = _make_pieces(geometry), RowBuffers(geometry)
+    return {
+        stream: TokenStream(
+            stream,
+            geometry,
+            csd,
+            capacity,
+            ledger,
+            reserve_tokens=reserve_tokens,
+            copies=copies,
+            device=device,
+            pieces=pieces,
+            buffers=buffers,
+        )
+        for stream in streams
+    }
