@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +12,13 @@ import torch
 
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.csd.contract import Stream
+from hillinfer.csd.software.scorer import SoftwareScorer
 from hillinfer.errors import CorruptRecordError, SettingError
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.keys import cast_keys
 from hillinfer.kv.query import quantise_query
 from hillinfer.pipeline.engine import TieredEngine
+from hillinfer.pipeline.evaluate import Evaluator
 from hillinfer.policies import HillInfer
 from tb import qk_model
 
@@ -94,12 +97,13 @@ def _geometry(kv_heads, group, layers=1, dtype=torch.float32):
     return Geometry(layers, kv_heads, group, 16, dtype)
 
 
-def _engine(tmp_path, geometry, policy, *, hot="20%", device_bytes=None, sequences=1, trace=False):
+def _engine(tmp_path, geometry, policy, *, hot="20%", device_bytes=None, sequences=1, trace=False, balance="auto"):
     settings = StoreSettings(
         hot_bytes=Budget.parse(hot),
         device_bytes=device_bytes and Budget.parse(device_bytes),
         cold_dir=tmp_path,
         trace=trace,
+        balance=balance,
     )
     return TieredEngine(geometry, policy, settings, sequences=sequences, max_tokens=1 << 14, device=torch.device("cpu"))
 
@@ -263,20 +267,33 @@ def test_half_precision_keys_and_values(tmp_path):
         engine.close()
 
 
-def test_host_and_device_score_at_the_same_time(tmp_path):
+def test_the_device_scores_while_the_host_does(tmp_path, monkeypatch):
+    """However late its thread begins: here the host's share takes until the device has some blocks done."""
     geometry = dataclasses.replace(_geometry(4, 2), head_dim=256)  # enough to scan for two threads
     policy = HillInfer(alpha=0.3, floor=8, mass=0.999)  # more than the highest scores: not done in one call
-    _, engine = _run(tmp_path, geometry, policy, prompt=6000, steps=1, hot="80%", trace=True)
-    generator = torch.Generator().manual_seed(1)
-    for _ in range(400):  # how soon the other side starts is the scheduler's business: on a busy machine it may be late
-        query, keys, values = _tokens(geometry, 1, generator)
-        engine.decode(0, 0, _flat(query), keys, values, SCALING)
-        device = [span for span in engine.trace.spans if span.name == "csd score"]
-        host = [span for span in engine.trace.spans if span.name == "host score"]
-        if any(d.start < h.end and h.start < d.end for d in device[-1:] for h in host[-1:]):
-            break
-    else:
-        pytest.fail("in no step did both sides score at once")
+    _, engine = _run(tmp_path, geometry, policy, prompt=8000, steps=1, hot="40%", trace=True, balance="off")
+    launches, submit, score = [], SoftwareScorer.submit, Evaluator._host
+
+    def submitted(*args):
+        launches.append(submit(*args))
+        return launches[-1]
+
+    def until_the_device_works(*args):
+        scored = score(*args)
+        late = time.monotonic() + 60
+        while launches[-1]._launch.seconds[1] == 0:
+            assert time.monotonic() < late, "nobody works on the launch while the host scores"
+            time.sleep(0)
+        return scored
+
+    monkeypatch.setattr(SoftwareScorer, "submit", submitted)
+    monkeypatch.setattr(Evaluator, "_host", until_the_device_works)
+    query, keys, values = _tokens(geometry, 1, torch.Generator().manual_seed(1))
+    engine.decode(0, 0, _flat(query), keys, values, SCALING)
+    device = [span for span in engine.trace.spans if span.name == "csd score"]
+    host = [span for span in engine.trace.spans if span.name == "host score"]
+    assert host[-1].start < device[-1].end
+    assert device[-1].start < host[-1].end
     assert {span.thread for span in device}.isdisjoint(span.thread for span in host)
     path = tmp_path / "trace.json"
     engine.trace.write(path)
