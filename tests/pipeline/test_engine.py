@@ -268,7 +268,7 @@ def test_half_precision_keys_and_values(tmp_path):
 
 
 def test_the_device_scores_while_the_host_does(tmp_path, monkeypatch):
-    """However late its thread begins: here the host's share takes until the device has some blocks done."""
+    """Nobody has to wait for it: here the host's share takes until the device, however late, has a block done."""
     geometry = dataclasses.replace(_geometry(4, 2), head_dim=256)  # enough to scan for two threads
     policy = HillInfer(alpha=0.3, floor=8, mass=0.999)  # more than the highest scores: not done in one call
     _, engine = _run(tmp_path, geometry, policy, prompt=8000, steps=1, hot="40%", trace=True, balance="off")
@@ -292,7 +292,6 @@ def test_the_device_scores_while_the_host_does(tmp_path, monkeypatch):
     engine.decode(0, 0, _flat(query), keys, values, SCALING)
     device = [span for span in engine.trace.spans if span.name == "csd score"]
     host = [span for span in engine.trace.spans if span.name == "host score"]
-    assert host[-1].start < device[-1].end
     assert device[-1].start < host[-1].end
     assert {span.thread for span in device}.isdisjoint(span.thread for span in host)
     path = tmp_path / "trace.json"
