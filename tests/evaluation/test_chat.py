@@ -36,13 +36,6 @@ def test_the_user_asks_and_the_model_has_begun_to_answer(task: str) -> None:
         assert TOKENIZER.decode(item.answer) == TOKENIZER.decode(plain.answer)
 
 
-def test_questions_about_one_text_share_it() -> None:
-    first, second, _ = items("multi-key", True)
-    assert first.text == second.text
-    assert first.prompt[:1200].equal(second.prompt[:1200])
-    assert not first.prompt.equal(second.prompt)
-
-
 @pytest.mark.parametrize("task", ASKING)
 def test_a_model_without_a_template_is_refused(task: str) -> None:
     bare = tiny_tokenizer()

@@ -114,10 +114,23 @@ def test_facts_stand_at_their_depths(task: str) -> None:
     assert [item.labels["depth"] for item in items(task, limit=2)] == [0.3, 0.7]
 
 
-def test_questions_about_one_text_share_it() -> None:
-    made = items("multi-key", lengths=[3000], limit=4)
-    assert len({text_of(item)[:2700] for item in made}) == 1
-    assert len({asked(item) for item in made}) == 4
+def test_every_fact_has_a_text_of_its_own() -> None:
+    for task in ("passkey", "multi-key"):
+        made = items(task, lengths=[3000], limit=4)
+        assert len({item.text for item in made}) == 4
+        assert len({asked(item) if task == "multi-key" else item.references[0] for item in made}) > 1
+
+
+def test_passages_of_real_text_do_not_overlap(tmp_path: Path) -> None:
+    words = [f"{first}{second}{third}" for first in "abcdefgh" for second in "ijklmnop" for third in "qrstuvwx"]
+    text, other = " ".join(words), " ".join(word.upper() for word in words[:180])
+    (tmp_path / "a.txt").write_text(text)
+    (tmp_path / "b.txt").write_text(other)
+    sizes = [len(TOKENIZER(each, add_special_tokens=False).input_ids) for each in (text, other)]
+    made = items("text", text=tmp_path, lengths=[300], limit=99)
+    assert len(made) == sum(size // 300 for size in sizes)
+    read = [word for item in made for word in TOKENIZER.decode([*item.prompt, *item.answer]).split()[1:-1]]
+    assert len(read) == len(set(read))
 
 
 def test_a_score_says_what_was_said_right() -> None:

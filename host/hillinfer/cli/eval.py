@@ -145,6 +145,7 @@ def eval_command(
         settings["policy_file"] = _digest(policy_file)
     from hillinfer.evaluation import registry
     from hillinfer.evaluation.runner import Evaluation
+    from hillinfer.evaluation.shelf import Shelf
     from hillinfer.evaluation.task import Asking
     from hillinfer.integrations.identity import identify
     from hillinfer.models import load
@@ -159,12 +160,16 @@ def eval_command(
     if profile is None and any(contender.policy == "heterocache" for contender in contenders):
         usual = default_profile(identify(loaded.model).name)
         settings["profile"] = _digest(usual) if usual.is_file() else None
+    shelf = Shelf()
     with EvalProgress() as progress:
         evaluation = Evaluation(
             loaded.model, loaded.tokenizer, loaded.name, seed, contenders, settings, cold_dir, progress.update
         )
         work = evaluation.work(
-            [(task, Asking(loaded.tokenizer, part.lengths, part.limit, seed, text, data, chat)) for task, part in asked]
+            [
+                (task, Asking(loaded.tokenizer, part.lengths, part.limit, seed, text, data, chat, shelf))
+                for task, part in asked
+            ]
         )
         try:
             journal = output.with_name(f"{output.stem}.items.jsonl")

@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 
 import torch
 
+from hillinfer.evaluation.shelf import Shelf
+
 
 @dataclass(frozen=True)
 class Item:
@@ -54,6 +56,7 @@ class Asking:
     text        path of a UTF-8 text to hide things in or to continue; None: the project's own
     chat        whether what is made here is asked in the model's chat template; data sets say so themselves
     data        folder of the data set's files, where the task reads any; None: the hub
+    shelf       gives out the text's stretches; all tasks that are pooled have the same one
     """
 
     tokenizer: Any
@@ -63,6 +66,7 @@ class Asking:
     text: Path | None = None
     data: Path | None = None
     chat: bool = False
+    shelf: Shelf = field(default_factory=Shelf)
 
 
 class Task(ABC):

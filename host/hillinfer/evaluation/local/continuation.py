@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 import torch
@@ -25,15 +26,22 @@ class Text(Task):
     def items(self, asking: Asking) -> Iterator[Item]:
         start = torch.tensor(start_tokens(asking.tokenizer), dtype=torch.int64)
         found = books(asking.tokenizer, asking.text, max(asking.lengths) - len(start))
-        wanted = asking.limit or _PASSAGES
-        each = -(-wanted // len(found))
         for context in asking.lengths:
             if context <= len(start) + _STEPS:
                 raise DocumentError(f"{context} tokens are too few for {_STEPS} after a text: ask for longer --lengths")
-            for number in range(wanted):
-                window = passages(found[number % len(found)], context - len(start), each)[number // len(found)]
-                tokens = torch.cat([start, window[0]])
+            for number, window in enumerate(_apart(found, context - len(start), asking.limit or _PASSAGES)):
+                tokens = torch.cat([start, window])
                 yield Item(f"{context}/{number}", context, tokens[:-_STEPS], tokens[-_STEPS:])
 
     def score(self, item: Item, said: str) -> float:
         raise NotImplementedError("nothing is said about a text")
+
+
+def _apart(books: Sequence[torch.Tensor], length: int, most: int) -> list[torch.Tensor]:
+    """Windows int64 [length], ``most`` at most: a text in turn, and none overlaps another."""
+    room = [len(book) // length for book in books]
+    rounds = next((each for each in range(1, most) if sum(min(each, has) for has in room) >= most), most)
+    windows = [
+        [each[0] for each in passages(book, length, min(rounds, has))] for book, has in zip(books, room, strict=True)
+    ]
+    return [window for one in zip_longest(*windows) for window in one if window is not None][:most]

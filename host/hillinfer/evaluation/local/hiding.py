@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ from hillinfer.documents import plain_tokens
 from hillinfer.errors import DocumentError
 from hillinfer.evaluation.local.form import Question, framed
 from hillinfer.evaluation.local.texts import books
+from hillinfer.evaluation.shelf import Place, stretch
 from hillinfer.evaluation.task import Asking, Item, Task
 
 DEPTHS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -29,7 +30,7 @@ class Hidden:
 
 
 class Haystack:
-    """Stretches of real text, drawn by the seed, with room for what is hidden."""
+    """Stretches of real text with room for what is hidden."""
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
@@ -39,13 +40,11 @@ class Haystack:
         """What everything random about one item is drawn from; numbers and tasks have nothing to do with each other."""
         return random.Random(f"{self._asking.seed}/{task}/{context}/{number}")
 
-    def place(self, task: str, context: int, group: int) -> tuple[int, int]:
-        """A book and where in it a stretch for ``context`` tokens begins."""
-        drawn = self.draw(f"{task} text", context, group)
-        book = drawn.randrange(len(self._books))
-        return book, drawn.randrange(len(self._books[book]) - context + 1)
+    def places(self, context: int, items: int) -> list[Place]:
+        """A stretch of text for each item."""
+        return self._asking.shelf.row(self._books, context, items, self._asking.seed)
 
-    def item(self, identity: str, context: int, place: tuple[int, int], hidden: Hidden) -> Item:
+    def item(self, identity: str, context: int, place: Place, hidden: Hidden) -> Item:
         """``context`` tokens in all, the answer's included."""
         form = framed(self._asking.tokenizer, hidden.question, self._asking.chat)
         facts = [plain_tokens(self._asking.tokenizer, f"\n\n{fact}\n\n") for _, fact in hidden.facts]
@@ -54,11 +53,11 @@ class Haystack:
         if room <= 0:
             raise DocumentError(f"{context} tokens have no room for what is hidden ({fixed}): ask for longer --lengths")
         book, first = place
-        text = self._books[book][first : first + room].tolist()
+        text = stretch(self._books[book], first, room).tolist()
         parts, done = [form.before], 0
-        stretch = context - len(form.before) - sum(map(len, facts))  # the same for every question about these facts
+        whole = context - len(form.before) - sum(map(len, facts))  # depths are of text and question
         for (depth, _), fact in zip(hidden.facts, facts, strict=True):
-            cut = min(room, int(stretch * depth))
+            cut = min(room, int(whole * depth))
             parts += [text[done:cut], fact]
             done = cut
         prompt = [token for part in [*parts, text[done:], form.after] for token in part]
@@ -74,17 +73,12 @@ class Haystack:
         )
 
 
-def depths(limit: int | None) -> Iterator[tuple[int, float]]:
-    """Groups and depths for ``limit`` items (None: two groups): all depths in turn, or as many as there are items.
-
-    Ascending within a group: a prompt is read from where it parts from the one before it.
-    """
+def depths(limit: int | None) -> list[float]:
+    """One for each of ``limit`` items (None: ten): all in turn, or, of fewer items, some that are spread."""
     wanted = 2 * len(DEPTHS) if limit is None else limit
-    few = (
-        [DEPTHS[len(DEPTHS) * (2 * at + 1) // (2 * wanted)] for at in range(wanted)] if wanted < len(DEPTHS) else DEPTHS
-    )
-    for number in range(wanted):
-        yield number // len(few), few[number % len(few)]
+    if wanted < len(DEPTHS):
+        return [DEPTHS[len(DEPTHS) * (2 * at + 1) // (2 * wanted)] for at in range(wanted)]
+    return [DEPTHS[at % len(DEPTHS)] for at in range(wanted)]
 
 
 class OneAnswer(Task):

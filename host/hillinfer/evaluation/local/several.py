@@ -14,28 +14,26 @@ from hillinfer.evaluation.task import Asking, Item, Task
 
 _FACTS = 8
 _ASKED = 3
-_QUESTIONS = 4  # about one text, which is then read once
+_ITEMS = 8
+_OWNERS = 4  # of several numbers each, or of several names
 RULER = "RULER (Hsieh et al., arXiv 2404.06654)"
 
 
 class _Several(Task):
-    """Facts at equal distances; several questions about one text."""
+    """Facts at equal distances; one question about a text."""
 
     retrieval: ClassVar[bool] = True
 
     def items(self, asking: Asking) -> Iterator[Item]:
         haystack = Haystack(asking)
-        wanted = asking.limit or 2 * _QUESTIONS
         for context in asking.lengths:
-            for number in range(wanted):
-                group, question = divmod(number, _QUESTIONS)
-                hidden = self.hidden(haystack.draw(self.name, context, group), question)
-                place = haystack.place(self.name, context, group)
-                yield haystack.item(f"{context}/{group}/{question}", context, place, hidden)
+            for number, place in enumerate(haystack.places(context, asking.limit or _ITEMS)):
+                hidden = self.hidden(haystack.draw(self.name, context, number))
+                yield haystack.item(f"{context}/{number}", context, place, hidden)
 
     @abstractmethod
-    def hidden(self, drawn: random.Random, question: int) -> Hidden:
-        """The same facts for all questions from 0 to 3, drawn before anything about the question is."""
+    def hidden(self, drawn: random.Random) -> Hidden:
+        """Facts, and a question about them."""
 
     def score(self, item: Item, said: str) -> float:
         return hiding.share_named(item, said)
@@ -59,10 +57,10 @@ class MultiKey(OneAnswer, _Several):
     name: ClassVar[str] = "multi-key"
     source: ClassVar[str] = f"{RULER}, multi-key needles"
 
-    def hidden(self, drawn: random.Random, question: int) -> Hidden:
+    def hidden(self, drawn: random.Random) -> Hidden:
         people, numbers = drawn.sample(words.PEOPLE, _FACTS), _numbers(drawn, _FACTS)
         facts = [f"The secret number of the {who} is {number}." for who, number in zip(people, numbers, strict=True)]
-        asked = drawn.sample(range(_FACTS), _QUESTIONS)[question]
+        asked = drawn.randrange(_FACTS)
         of, answer = f"secret number of the {people[asked]}", numbers[asked]
         said = Question(f"What is the {of}?", f"The {of} is", f" {answer}")
         return Hidden(_spread(facts), said, [answer], {"depth": (asked + 0.5) / _FACTS})
@@ -74,10 +72,10 @@ class MultiQuery(_Several):
     name: ClassVar[str] = "multi-query"
     source: ClassVar[str] = f"{RULER}, multi-query needles"
 
-    def hidden(self, drawn: random.Random, question: int) -> Hidden:
+    def hidden(self, drawn: random.Random) -> Hidden:
         people, numbers = drawn.sample(words.PEOPLE, _FACTS), _numbers(drawn, _FACTS)
         facts = [f"The secret number of the {who} is {number}." for who, number in zip(people, numbers, strict=True)]
-        asked = [drawn.sample(range(_FACTS), _ASKED) for _ in range(_QUESTIONS)][question]
+        asked = drawn.sample(range(_FACTS), _ASKED)
         of = f"secret numbers of {listed([f'the {people[at]}' for at in asked])}"
         answers = [numbers[at] for at in asked]
         said = Question(f"What are the {of}?", f"The {of} are", f" {listed(answers)}")
@@ -90,13 +88,13 @@ class MultiValue(_Several):
     name: ClassVar[str] = "multi-value"
     source: ClassVar[str] = f"{RULER}, multi-value needles"
 
-    def hidden(self, drawn: random.Random, question: int) -> Hidden:
-        people, numbers = drawn.sample(words.PEOPLE, _QUESTIONS), _numbers(drawn, _QUESTIONS * _ASKED)
-        owners = list(range(_QUESTIONS)) * _ASKED
+    def hidden(self, drawn: random.Random) -> Hidden:
+        people, numbers = drawn.sample(words.PEOPLE, _OWNERS), _numbers(drawn, _OWNERS * _ASKED)
+        owners = list(range(_OWNERS)) * _ASKED
         drawn.shuffle(owners)
         facts = [f"A lucky number of the {people[who]} is {n}." for who, n in zip(owners, numbers, strict=True)]
-        answers = [number for who, number in zip(owners, numbers, strict=True) if who == question]
-        of = f"lucky numbers of the {people[question]}"
+        answers = [number for who, number in zip(owners, numbers, strict=True) if who == 0]
+        of = f"lucky numbers of the {people[0]}"
         said = Question(f"What are the {of}?", f"The {of} are", f" {listed(answers)}")
         return Hidden(_spread(facts), said, answers)
 
@@ -108,15 +106,15 @@ class Tracking(_Several):
     source: ClassVar[str] = f"{RULER}, variable tracking"
     retrieval: ClassVar[bool] = False
 
-    def hidden(self, drawn: random.Random, question: int) -> Hidden:
-        names = drawn.sample([a + b + c for a in "BDGKMPRT" for b in "AEIOU" for c in "LNSXZ"], _QUESTIONS * _ASKED)
-        numbers = _numbers(drawn, _QUESTIONS)
-        chains = [names[chain * _ASKED : (chain + 1) * _ASKED] for chain in range(_QUESTIONS)]
+    def hidden(self, drawn: random.Random) -> Hidden:
+        names = drawn.sample([a + b + c for a in "BDGKMPRT" for b in "AEIOU" for c in "LNSXZ"], _OWNERS * _ASKED)
+        numbers = _numbers(drawn, _OWNERS)
+        chains = [names[chain * _ASKED : (chain + 1) * _ASKED] for chain in range(_OWNERS)]
         facts = []
         for step in range(_ASKED):  # a variable is known before it is named again
-            for chain, number in drawn.sample(list(zip(chains, numbers, strict=True)), _QUESTIONS):
+            for chain, number in drawn.sample(list(zip(chains, numbers, strict=True)), _OWNERS):
                 facts.append(f"VAR {chain[step]} = {f'VAR {chain[step - 1]}' if step else number}.")
-        value, right = numbers[question], chains[question]
+        value, right = numbers[0], chains[0]
         begun = f"The variables with the value {value} are"
         said = Question(f"Which variables have the value {value}?", begun, f" {listed(right)}")
         return Hidden(_spread(facts), said, right)

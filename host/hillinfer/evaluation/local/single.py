@@ -14,15 +14,16 @@ from hillinfer.evaluation.task import Asking, Item
 
 
 class _Single(OneAnswer):
-    """One fact per prompt, at every depth."""
+    """One fact per prompt, each in a text of its own, at every depth."""
 
     def items(self, asking: Asking) -> Iterator[Item]:
         haystack = Haystack(asking)
+        depths = hiding.depths(asking.limit)
         for context in asking.lengths:
-            for number, (group, depth) in enumerate(hiding.depths(asking.limit)):
+            places = haystack.places(context, len(depths))
+            for number, (place, depth) in enumerate(zip(places, depths, strict=True)):
                 hidden = self.hidden(haystack.draw(self.name, context, number), depth)
-                place = haystack.place(self.name, context, group)
-                yield haystack.item(f"{context}/{group}/{depth:g}", context, place, hidden)
+                yield haystack.item(f"{context}/{number}/{depth:g}", context, place, hidden)
 
     @abstractmethod
     def hidden(self, drawn: random.Random, depth: float) -> Hidden:
