@@ -53,7 +53,7 @@ def test_texts_are_taken_in_turn_and_a_seed_has_its_own() -> None:
 
 
 def test_the_small_evaluation_asks_of_texts_that_are_all_apart() -> None:
-    """As many as a pooled interval under ±10 points takes: z²/(35 + z²)."""
+    """As many as a pooled interval under ±10 points takes: z²/(35 + z²); without multi-key, which may not count."""
     books, shelf = [torch.arange(BUILT_IN)], Shelf()
     used = [
         covered(books, place, context)
@@ -62,5 +62,5 @@ def test_the_small_evaluation_asks_of_texts_that_are_all_apart() -> None:
         for context in part.lengths
         for place in shelf.row(books, context, part.limit or 0, 0)
     ]
-    assert len(used) >= 35
+    assert sum((part.limit or 0) * len(part.lengths) for part in SMALL if part.task in RETRIEVING[:2]) >= 35
     assert len(set.union(*used)) == sum(map(len, used))

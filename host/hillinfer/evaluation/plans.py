@@ -28,10 +28,10 @@ def plan_of(tasks: Sequence[str], lengths: Sequence[int], limit: int | None) -> 
 
 SMALL = [
     Part("text", (4096, 8192), 3),
-    Part("passkey", (1024, 2048), 5),
+    Part("passkey", (1024,), 10),
+    Part("passkey", (2048,), 5),
     Part("passkey", (4096,), 2),
     Part("needle", (1024, 2048, 4096, 8192), 5),
-    Part("multi-key", (1024,), 4),
     Part("multi-key", (2048,), 3),
     Part("multi-query", (2048,), 2),
     Part("multi-value", (2048,), 2),
