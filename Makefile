@@ -44,7 +44,7 @@ bench: setup  ## every benchmark (30 minutes on a quiet machine); the figures th
 	@$(PY) -m pip install --quiet --no-deps optimum-quanto==0.2.7 || echo "without transformers' quantised cache"
 	@.venv/bin/hillinfer bench all $(if $(RESUME),--resume) $(if $(PARTS),--only $(PARTS))
 
-bench-policies: setup build/reports/head-profile.json  ## all policies at equal budgets (40 minutes); table, plot and JSON in build/reports
+bench-policies: setup build/reports/head-profile.json  ## all policies at equal budgets (30 minutes); table, plot and JSON in build/reports
 	@.venv/bin/hillinfer bench policies --profile build/reports/head-profile.json
 
 eval-small: setup build/reports/head-profile.json  ## policies on retrieval and long text (45 minutes, goes on if killed); build/reports/eval-small.json

@@ -62,7 +62,7 @@ def generate(
 
     Raises SettingError, DocumentError, and what the engine raises when budgets, disk or device don't serve.
     """
-    check_run(max_new_tokens, temperature, top_p, prefill_chunk)
+    check_run(max_new_tokens, temperature, top_p, prefill_chunk, seed)
     if input_ids.dim() != 2 or input_ids.shape[0] != 1:
         raise SettingError(f"input_ids must be one sequence [1, N], not {list(input_ids.shape)}")
     if input_ids.shape[1] == 0:
@@ -115,7 +115,7 @@ def generate(
     return report
 
 
-def check_run(max_new_tokens: int, temperature: float, top_p: float, prefill_chunk: int) -> None:
+def check_run(max_new_tokens: int, temperature: float, top_p: float, prefill_chunk: int, seed: int = 0) -> None:
     """Raise SettingError for a setting of ``generate`` out of range; apart, to be told before loading."""
     if max_new_tokens < 1:
         raise SettingError(f"max_new_tokens is {max_new_tokens}: ask for at least 1")
@@ -123,6 +123,8 @@ def check_run(max_new_tokens: int, temperature: float, top_p: float, prefill_chu
         raise SettingError(f"temperature is {temperature}: use 0 (the likeliest token) or more, 0.7 say")
     if not 0 < top_p <= 1:
         raise SettingError(f"top_p is {top_p}: use a share above 0 and up to 1 (1 keeps every token)")
+    if not 0 <= seed < 1 << 63:
+        raise SettingError(f"seed is {seed}: use a whole number from 0 on, of at most 63 bits")
     if prefill_chunk < 1:
         raise SettingError(f"prefill_chunk is {prefill_chunk}: use at least 1 token per chunk, 512 say")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hillinfer import cli
 from hillinfer.bench import parts
 
 
@@ -16,9 +17,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Parts that were run, in the place of which a file is written; "big" fails."""
     seen: list[str] = []
 
-    def run_part(arguments: list[str], say: Any) -> tuple[int, str]:
+    def run_part(arguments: list[str], say: Any, silent: bool) -> tuple[int, str]:
         part, output = arguments[1], Path(arguments[3])
         seen.append(part)
+        if not silent:
+            print("a table")
         say("half way")
         if part == "big":
             return 2, "error: the disk is full"
@@ -56,6 +59,15 @@ def test_summaries_are_merged_and_failures_told(tmp_path: Path, ran: list[str]) 
     assert reasons["hot_hit_rate"] == "error: the disk is full"
     assert reasons["decode_8k_added_ratio"] == "bench decode did not measure it"
     assert reasons["scorer_int8_over_torch"] == "bench scorer was not run"
+
+
+def test_json_is_alone_on_stdout(tmp_path: Path, ran: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["bench", "all", "--folder", str(tmp_path), "--only"]
+    assert cli.run([*command, "decode,big", "--json"]) == 1  # a part failed
+    assert ran == ["decode", "big"]
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "bench.json").read_text())
+    assert cli.run([*command, "decode"]) == 0
+    assert "a table" in capsys.readouterr().out
 
 
 def test_parts_that_are_there_are_not_run_again(tmp_path: Path, ran: list[str]) -> None:

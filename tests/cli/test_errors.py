@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,8 @@ BAD_SETTINGS = [
     (["--max-new-tokens", "0"], "SettingError", "at least 1"),
     (["--temperature", "-1"], "SettingError", "use 0"),
     (["--top-p", "0"], "SettingError", "up to 1"),
+    (["--seed", "-1"], "SettingError", "from 0 on"),
+    (["--seed", str(1 << 63)], "SettingError", "at most 63 bits"),
     (["--dtype", "int8"], "UsageError", "bfloat16"),
     (["--truncate", "start"], "UsageError", "middle"),
     (["--prompt", "  "], "DocumentError", "--prompt is empty"),
@@ -42,6 +47,8 @@ BAD_SETTINGS = [
     (["--device-bytes", "1MiB", "--policy", "full"], "SettingError", "--device-bytes is about the tiers"),
     (["--lookahead", "1", "--policy", "snapkv"], "SettingError", "--lookahead is about the tiers"),
     (["--balance", "0.5", "--policy", "snapkv"], "SettingError", "--balance is about the tiers"),
+    (["--threads", "0"], "SettingError", "at least 1"),
+    (["--threads", "100000"], "SettingError", "at most 1,024"),
     (["--threads", "2", "--policy", "full"], "SettingError", "--threads is about the tiers"),
     (["--colour", "red"], "UsageError", "--colour"),
 ]
@@ -84,6 +91,72 @@ def test_bad_setting_is_one_line_before_loading(hill: Any, arguments: list[str],
     assert answer.keys() == {"error", "kind"}
     assert answer["kind"] == kind
     assert says in answer["error"]
+
+
+OUTPUTS = [
+    *(("bench", name) for name in ("ablation", "balance", "big", "copies", "decode", "growth", "io", "policies")),
+    ("bench", "scorer"),
+    ("profile",),
+]
+
+
+@pytest.mark.usefixtures("no_loading")
+@pytest.mark.parametrize("command", OUTPUTS, ids=" ".join)
+def test_an_output_that_cannot_be_is_told_before_the_work(hill: Any, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "file").write_text("mine")
+    for output, says in ((tmp_path / "file" / "x.json", "takes no files"), (tmp_path, "is a folder")):
+        shown = hill(*command, "--output", output)
+        assert shown.code == 2
+        assert says in shown.err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.usefixtures("no_loading")
+@pytest.mark.parametrize(
+    "command", [("calibrate",), *(each for each in OUTPUTS if each[-1] not in ("scorer", "profile"))]
+)
+def test_a_cold_folder_that_is_none_is_told_before_the_work(
+    hill: Any, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    shown = hill(*command, "--cold-dir", tmp_path / "file")
+    assert (shown.code, shown.out) == (2, "")
+    assert "is no folder: create it, or name another with --cold-dir" in shown.err
+
+
+@pytest.mark.usefixtures("no_loading")
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("decode", "--hot", "much"), "cannot read 'much'"),
+        (("ablation", "--hot", "much"), "cannot read 'much'"),
+        (("io", "--size", "0"), "cannot use --size 0"),
+        (("io", "--seconds", "nan"), "more than 0"),
+    ],
+)
+def test_a_benchmarks_bad_setting_is_told_before_the_work(hill: Any, arguments: tuple[str, ...], says: str) -> None:
+    shown = hill("bench", *arguments)
+    assert (shown.code, shown.out) == (2, "")
+    [line] = shown.err.splitlines()
+    assert says in line
+
+
+@pytest.mark.parametrize("arguments", [["policies"], ["policies", "--json"], ["--help"], ["--version"]], ids=" ".join)
+def test_an_output_that_takes_no_more_is_one_line(arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "hillinfer.cli", *arguments], stdout=full, stderr=subprocess.PIPE)
+    [line] = done.stderr.decode().splitlines()
+    assert line == "error: what was written found no room (No space left on device): make some, or write elsewhere"
+    assert done.returncode == 2
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    with open(writes, "w") as gone:
+        done = subprocess.run([sys.executable, "-m", "hillinfer.cli", "policies"], stdout=gone, stderr=subprocess.PIPE)
+    assert done.stderr == b""
+    assert done.returncode != 0
 
 
 def test_unknown_command(hill: Any) -> None:

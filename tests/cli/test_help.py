@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
 import pytest
+import typer
 
+from hillinfer.cli import app
 from hillinfer.version import __version__
 
 PANELS = {
@@ -56,6 +59,24 @@ def test_generate_help_has_every_option_in_a_panel(hill: Any) -> None:
     panels.pop("Options")
     assert {title: set(re.findall(r"│ (--[a-z-]+) ", body)) for title, body in panels.items()} == PANELS
     assert "[default: (20%)]" in shown.out
+
+
+def _commands(group: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in group.commands.items():
+        yield (*names, name), command
+        if hasattr(command, "commands"):
+            yield from _commands(command, *names, name)
+
+
+@pytest.mark.parametrize(("names", "command"), [*_commands(typer.main.get_command(app))])
+def test_every_command_is_described_and_has_json_and_debug(hill: Any, names: tuple[str, ...], command: Any) -> None:
+    shown = hill(*names, "--help")
+    assert shown.code == 0
+    options = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+    assert {option for option in options if not re.fullmatch("-[a-z]|--[a-z][a-z-]*|[a-z]+", option)} == set()
+    if not hasattr(command, "commands"):
+        assert {"--json", "--debug"} <= options
+        assert command.help
 
 
 def test_version_names_the_libraries_too(hill: Any) -> None:

@@ -73,12 +73,14 @@ def run_parts(
     quick: bool,
     cold_dir: Path | None,
     say: Callable[[str], None],
+    silent: bool = False,
 ) -> list[Outcome]:
-    """Run the parts; their results go to ``folder`` as part.json, and what they print to the terminal.
+    """Run the parts; their results go to ``folder`` as part.json, and what they print to stdout.
 
     resume   leave out parts whose result is there
     quick    try all of them out: the figures that count are not measured
     say      told what goes on, the parts' own progress too
+    silent   what they print goes nowhere: somebody wants stdout for JSON
     """
     outcomes = []
     for part in parts:
@@ -93,7 +95,7 @@ def run_parts(
         arguments = ["bench", part, "--output", str(result), *(QUICK[part] if quick else ())]
         if cold_dir is not None and part not in _IN_MEMORY:
             arguments += ["--cold-dir", str(cold_dir)]
-        code, words = run_part(arguments, say)
+        code, words = run_part(arguments, say, silent)
         failure = ""
         if code or not result.is_file():
             failure = words or f"it ended with exit code {code} and said nothing"
@@ -102,11 +104,13 @@ def run_parts(
     return outcomes
 
 
-def run_part(arguments: Sequence[str], say: Callable[[str], None]) -> tuple[int, str]:
+def run_part(arguments: Sequence[str], say: Callable[[str], None], silent: bool = False) -> tuple[int, str]:
     """One command of ``hillinfer`` in a process of its own: its exit code, and its last words on stderr."""
     command = [sys.executable, "-m", "hillinfer.cli", *arguments]
     last: deque[str] = deque(maxlen=_WORDS)
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL if silent else None, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if line.strip():

@@ -5,6 +5,7 @@ Commands import torch and the engine inside, so that ``--help`` and ``--version`
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -32,7 +33,7 @@ from hillinfer.cli import (  # noqa: F401  # they add their commands
 from hillinfer.cli.bench import bench_app
 from hillinfer.cli.calibrate import calibrate_command
 from hillinfer.cli.compare import compare_command
-from hillinfer.cli.console import complain, write_json
+from hillinfer.cli.console import complain, drop_stdout, write_json
 from hillinfer.cli.doctor import doctor_command
 from hillinfer.cli.eval import EPILOG as EVAL_EPILOG
 from hillinfer.cli.eval import eval_command
@@ -56,6 +57,8 @@ FAILED = 2
 """Exit code of an error a person can act on: a setting, a model, a document, a disk."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _EPILOG = "\n\n".join(
     [
@@ -140,6 +143,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of one command line."""
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in _NO_ROOM and not isinstance(error, BrokenPipeError):
+            raise
+        if "--debug" in arguments:
+            traceback.print_exc()
+        drop_stdout()
+        if isinstance(error, BrokenPipeError):  # who reads it has enough: head, say
+            return 1
+        where = "" if error.filename is None else f" to {error.filename}"
+        complain(f"error: what was written{where} found no room ({error.strerror}): make some, or write elsewhere")
+        return FAILED
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     # Looked up here and not in a command: what cannot be parsed never reaches one, and is answered alike.
     as_json, debug = "--json" in arguments, "--debug" in arguments
     try:
@@ -153,7 +174,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if hasattr(error, "format_message"):  # a usage error: click's own or, by version, typer's copy of it
             return _fail_usage(error, as_json)
-        if not as_json:
+        if not as_json or (isinstance(error, OSError) and error.errno in _NO_ROOM):
             raise  # a defect of ours: the traceback is what we need to see
         traceback.print_exc()
         write_json({"error": str(error), "kind": type(error).__name__})

@@ -12,7 +12,9 @@ import typer
 from rich.table import Table
 
 from hillinfer.cli.console import stderr, stdout
+from hillinfer.cli.output import folder
 from hillinfer.errors import DocumentError, SettingError
+from hillinfer.whole_file import write_whole
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +29,10 @@ bench_app = typer.Typer(
 REPORTS = Path("build/reports")
 """Where the JSON goes unless told otherwise."""
 
-ColdDir = Annotated[Path | None, typer.Option(help="Folder of the cold files: on the disk that is to be measured.")]
+ColdDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the cold files: on the disk that is to be measured.", callback=folder),
+]
 Text = Annotated[Path | None, typer.Option(help="A UTF-8 text; default: the English text in CPython.")]
 
 
@@ -58,8 +63,7 @@ def write_result(output: Path, result: dict[str, Any]) -> None:
 def write_text(output: Path, text: str) -> None:
     """Any file of a benchmark, its folder made where it is missing."""
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text, encoding="utf-8")
+        write_whole(output, text)
     except OSError as error:
         raise SettingError(f"{output} cannot be written ({error.strerror}): name another with --output") from None
 

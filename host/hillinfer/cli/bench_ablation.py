@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +20,7 @@ from hillinfer.cli.bench import (
 )
 from hillinfer.cli.console import human_bytes, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import Output
 from hillinfer.errors import SettingError
 
 
@@ -34,7 +34,7 @@ def ablation_command(
     ] = "20%",
     text: Text = None,
     cold_dir: ColdDir = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = REPORTS / "ablation.json",
+    output: Output = REPORTS / "ablation.json",
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hillinfer.cli.bench import REPORTS, ColdDir, bench_app, figure, show_table, table_of, write_result
-from hillinfer.cli.console import stderr, stdout
-from hillinfer.cli.options import Debug
+from hillinfer.cli.console import stderr, stdout, write_json
+from hillinfer.cli.options import AsJson, Debug
 from hillinfer.errors import SettingError, nearest
+
+if TYPE_CHECKING:
+    from hillinfer.bench.parts import Outcome
 
 
 @bench_app.command("all")
@@ -24,6 +28,7 @@ def all_command(
     ] = False,
     cold_dir: ColdDir = None,
     folder: Annotated[Path, typer.Option(help="Where results go, bench.json with the summary among them.")] = REPORTS,
+    as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:
     """All parts, each in a process of its own: one that fails is reported, and the others go on.
@@ -39,15 +44,23 @@ def all_command(
     for part in chosen:
         if part not in PARTS:
             raise SettingError(f"unknown part {part!r}{nearest(part, list(PARTS))}")
-    if cold_dir is not None and not cold_dir.is_dir():
-        raise SettingError(f"the cold folder {cold_dir} is no folder: create it, or name another with --cold-dir")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingError(f"{folder} cannot be made ({error.strerror}): name another with --folder") from None
-    outcomes = run_parts(chosen, folder, resume=resume, quick=quick, cold_dir=cold_dir, say=_say)
+    outcomes = run_parts(chosen, folder, resume=resume, quick=quick, cold_dir=cold_dir, say=_say, silent=as_json)
     result = merged(folder, outcomes)
     write_result(folder / "bench.json", result)
+    if as_json:
+        write_json(result)
+    else:
+        _show(result, outcomes)
+        stdout().print(f"written: {folder / 'bench.json'}")
+    if any(outcome.failure for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+def _show(result: dict[str, Any], outcomes: Sequence[Outcome]) -> None:
     headings = ("figure", "value", "at its bound", "× the bound's time", "the bound, or why it is missing")
     table = table_of("summary", "ratios, each within the run of its part", *headings)
     for name, value in result["summary"].items():
@@ -58,9 +71,6 @@ def all_command(
     for outcome in outcomes:
         took = "there already" if outcome.reused else f"{outcome.seconds:.0f} s"
         stdout().print(f"{outcome.part}: {outcome.failure or took}", style="red" if outcome.failure else None)
-    stdout().print(f"written: {folder / 'bench.json'}")
-    if any(outcome.failure for outcome in outcomes):
-        raise typer.Exit(1)
 
 
 def _say(said: str) -> None:

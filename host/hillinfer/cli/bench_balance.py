@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from hillinfer.cli.bench import bench_app, percent, show_table, write_result
+from hillinfer.cli.bench import REPORTS, ColdDir, bench_app, percent, show_table, write_result
 from hillinfer.cli.calibrate import shape_of
 from hillinfer.cli.console import stderr, stdout, write_json
 from hillinfer.cli.generate import DeviceKeys, Dtype
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import Output
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.errors import SettingError
 
@@ -30,8 +30,8 @@ def balance_command(
     hot_bytes: Annotated[str, typer.Option(help="As in generate; it bounds what the host can score.")] = "90%",
     device: Annotated[str, typer.Option(help="Who scores the cold pool, as in generate.")] = "software",
     device_keys: Annotated[DeviceKeys, typer.Option(help="Where a card's keys lie, as in generate.")] = DeviceKeys.auto,
-    cold_dir: Annotated[Path | None, typer.Option(help="Folder of the cold files.")] = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("build/reports/balance.json"),
+    cold_dir: ColdDir = None,
+    output: Output = REPORTS / "balance.json",
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:

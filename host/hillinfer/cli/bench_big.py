@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +24,7 @@ from hillinfer.cli.bench import (
 )
 from hillinfer.cli.console import human_bytes, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import Output
 from hillinfer.errors import SettingError, nearest
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def big_command(
     long_model: Annotated[str, typer.Option(help="Whose are used beyond.")] = "gemma-3-270m",
     text: Text = None,
     cold_dir: ColdDir = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = REPORTS / "big.json",
+    output: Output = REPORTS / "big.json",
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:

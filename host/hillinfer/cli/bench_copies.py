@@ -22,6 +22,7 @@ from hillinfer.cli.bench import (
 )
 from hillinfer.cli.console import stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import Output
 from hillinfer.config import SCORING_COPIES
 from hillinfer.errors import DocumentError, SettingError, nearest
 
@@ -45,7 +46,7 @@ def copies_command(
     copies: Annotated[str, typer.Option(help="Scoring copies by commas; default: all that are kept in memory.")] = "",
     alphas: Annotated[str, typer.Option(help="Shares of the tokens attended per step, by commas.")] = "0.05,0.1,0.2",
     cold_dir: ColdDir = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = REPORTS / "copies.json",
+    output: Output = REPORTS / "copies.json",
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,6 +25,8 @@ from hillinfer.cli.bench import (
 )
 from hillinfer.cli.console import human_bytes, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import Output
+from hillinfer.config import Budget, StoreSettings
 from hillinfer.errors import SettingError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def decode_command(
     ] = 3,
     text: Text = None,
     cold_dir: ColdDir = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = REPORTS / "decode.json",
+    output: Output = REPORTS / "decode.json",
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:
@@ -79,6 +80,7 @@ def decode_command(
         raise SettingError("bench decode needs a context, at least 1 step, passages of 0 or more, and tokens > steps")
     if not all(0 < each <= 1 for each in (*plan.alphas, alpha)) or alpha not in plan.alphas:
         raise SettingError("alphas are shares above 0 up to 1, and --alpha is one of them")
+    StoreSettings(hot_bytes=Budget.parse(hot))  # raises for one that cannot be, before a model is loaded
     from hillinfer.models import load
 
     loaded = load(model)

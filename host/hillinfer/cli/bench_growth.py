@@ -23,6 +23,7 @@ from hillinfer.cli.bench import (
 )
 from hillinfer.cli.console import stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import writable
 from hillinfer.errors import SettingError
 
 
@@ -35,8 +36,9 @@ def growth_command(
     alpha: Annotated[float, typer.Option(help="Share of the tokens attended per step.")] = 0.1,
     text: Text = None,
     cold_dir: ColdDir = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes; the plot goes beside it.")] = REPORTS
-    / "growth.json",
+    output: Annotated[
+        Path, typer.Option(help="Where the JSON goes; the plot goes beside it.", callback=writable)
+    ] = REPORTS / "growth.json",
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from hillinfer.cli.bench import bench_app, show_table, write_result
+from hillinfer.cli.bench import REPORTS, ColdDir, bench_app, show_table, write_result
 from hillinfer.cli.console import human_bytes, stderr, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import Output
 from hillinfer.config import default_cold_dir, parse_size
 from hillinfer.errors import SettingError
 
@@ -24,14 +24,14 @@ def io_command(
     size: Annotated[str, typer.Option(help="Of the file that is read; larger than the drive's own cache.")] = "2GiB",
     seconds: Annotated[float, typer.Option(help="For each measurement.")] = 0.3,
     quick: Annotated[bool, typer.Option("--quick", help="128 MiB and 0.05 s, for a first look.")] = False,
-    cold_dir: Annotated[Path | None, typer.Option(help="Folder of the cold files.")] = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("build/reports/io.json"),
+    cold_dir: ColdDir = None,
+    output: Output = REPORTS / "io.json",
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:
     """Reads and writes of the cold pool: row sizes, queue depths, engines, gaps merged or not, rows or planes."""
     nbytes = 128 << 20 if quick else parse_size(size)
-    if nbytes is None or seconds <= 0:
+    if not nbytes or not 0 < seconds < float("inf"):
         raise SettingError(f"cannot use --size {size} and --seconds {seconds:g}: write 2GiB, and more than 0")
     from hillinfer.bench import io
 

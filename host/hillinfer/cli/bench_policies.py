@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from hillinfer.cli.bench import (
+    ColdDir,
     bench_app,
     document_tokens,
     numbers,
@@ -21,6 +22,7 @@ from hillinfer.cli.bench import (
 )
 from hillinfer.cli.console import human_bytes, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import writable
 from hillinfer.cli.policy import PolicyFile, load_file
 from hillinfer.errors import SettingError
 
@@ -42,10 +44,10 @@ def policies_command(
         Path | None, typer.Option(help="Head profile for heterocache; default: where hillinfer profile puts it.")
     ] = None,
     policy_file: PolicyFile = None,
-    cold_dir: Annotated[Path | None, typer.Option(help="Folder of the cold files.")] = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes; the plot goes beside it.")] = Path(
-        "build/reports/policies.json"
-    ),
+    cold_dir: ColdDir = None,
+    output: Annotated[
+        Path, typer.Option(help="Where the JSON goes; the plot goes beside it.", callback=writable)
+    ] = Path("build/reports/policies.json"),
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hillinfer.cli.bench import (
     REPORTS,
-    ColdDir,
     bench_app,
     figure,
     percent,
@@ -23,6 +21,7 @@ from hillinfer.cli.bench import (
 )
 from hillinfer.cli.console import stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import Output
 from hillinfer.config import parse_size
 from hillinfer.errors import SettingError
 
@@ -41,8 +40,7 @@ def scorer_command(
     torch: Annotated[bool, typer.Option(help="Compare with torch's products of the same keys.")] = True,
     quick: Annotated[bool, typer.Option("--quick", help="64 MiB, 2 rounds, d 128, one thread: a first look.")] = False,
     variant: Annotated[str, typer.Option(help="Instruction set; default: the best this processor has.")] = "",
-    _cold_dir: ColdDir = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = REPORTS / "scorer.json",
+    output: Output = REPORTS / "scorer.json",
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:

@@ -14,6 +14,7 @@ from hillinfer.cli.bench import show_table
 from hillinfer.cli.console import complain, stderr, stdout, write_json
 from hillinfer.cli.generate import DeviceKeys, Dtype
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import folder
 from hillinfer.config import StoreSettings
 from hillinfer.errors import CalibrationError, SettingError
 
@@ -57,7 +58,10 @@ def calibrate_command(
         Path | None, typer.Option(help="The card's image, as in generate.", show_default="the one in bitstreams")
     ] = None,
     cold_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the cold pool, as in generate.", show_default="in the user's cache")
+        Path | None,
+        typer.Option(
+            help="Folder of the cold pool, as in generate.", show_default="in the user's cache", callback=folder
+        ),
     ] = None,
     cuda: Annotated[bool, typer.Option("--cuda", help="The model runs on a GPU: measure the copy to it.")] = False,
     alpha: Annotated[float, typer.Option(help="Share of the tokens attended per step, as in generate.")] = 0.1,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 from typing import Any
 
@@ -23,6 +25,12 @@ def stderr() -> Console:
 def complain(message: str) -> None:
     """One red line on stderr, whatever the message's own line breaks."""
     stderr().print(Text(" ".join(message.split()), style="red"), soft_wrap=True)
+
+
+def drop_stdout() -> None:
+    """Nothing more goes to stdout, which takes no more; what is left for it is dropped, or the end would fail, too."""
+    with contextlib.suppress(OSError):  # io.UnsupportedOperation, too: of a test's stdout
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def write_json(value: Any) -> None:

@@ -357,7 +357,7 @@ def generate_command(
     from hillinfer.generation import check_run, generate
     from hillinfer.models.quiet import quiet
 
-    check_run(max_new_tokens, temperature, top_p, prefill_chunk)
+    check_run(max_new_tokens, temperature, top_p, prefill_chunk, seed)
     given: dict[str, Any] = {"alpha": alpha, "tokens": tokens, "mass": mass}
     given |= {"reduce": reduce and reduce.value, "scope": scope and scope.value}
     load_file(policy_file)
@@ -430,7 +430,7 @@ def _check_places(policy: str, trace: Path | None, cold_dir: Path | None) -> Non
         if trace.is_dir() or not trace.parent.is_dir():
             raise SettingError(f"--trace {trace}: name a file in a folder that exists")
     if cold_dir is not None and policy != FULL and not cold_dir.is_dir():
-        raise ColdPoolError(f"the cold folder {cold_dir} does not exist: create it, or name another with --cold-dir")
+        raise ColdPoolError(f"the cold folder {cold_dir} is no folder: create it, or name another with --cold-dir")
 
 
 def _check_no_tiers(policy: str, store: StoreSettings, hot_bytes: bool) -> None:

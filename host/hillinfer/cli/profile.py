@@ -14,6 +14,7 @@ from rich.text import Text
 from hillinfer.cli.console import stderr, stdout, write_json
 from hillinfer.cli.generate import Dtype
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import writable
 from hillinfer.cli.progress import PrefillBar
 from hillinfer.errors import DocumentError, SettingError
 
@@ -97,6 +98,7 @@ def profile_command(
         Path | None,
         typer.Option(
             help="Where the profile goes, as JSON.",
+            callback=writable,
             show_default="where --policy heterocache looks for it",
             rich_help_panel=_OUTPUT,
         ),
@@ -105,6 +107,7 @@ def profile_command(
         Path | None,
         typer.Option(
             help="Draw heads × layers, coloured by role: .svg, .png or .pdf.",
+            callback=writable,
             show_default=False,
             rich_help_panel=_OUTPUT,
         ),

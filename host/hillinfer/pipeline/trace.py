@@ -15,6 +15,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hillinfer.errors import SettingError
+from hillinfer.whole_file import write_whole
+
 TRACKS = {
     "look ahead": "lookahead",
     "host score": "host scores",
@@ -80,7 +83,10 @@ class Trace:
         for span in sorted(self.spans, key=lambda span: (span.start, -span.end)):
             times = {"ts": (span.start - begin) * 1e6, "dur": (span.end - span.start) * 1e6}
             told.append({"ph": "X", "name": span.name, "pid": 0, "tid": number[_track(span)], **times})
-        path.write_text(json.dumps({"traceEvents": told, "displayTimeUnit": "ms"}))
+        try:
+            write_whole(path, json.dumps({"traceEvents": told, "displayTimeUnit": "ms"}))
+        except OSError as error:
+            raise SettingError(f"the trace {path} cannot be written ({error.strerror}): name another file") from None
 
 
 def _track(span: Span) -> str:
