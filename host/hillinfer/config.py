@@ -94,6 +94,8 @@ ON_DEVICE_ERROR = ("fail", "fallback")
 PLACEMENTS = ("history", "last-use")
 """What keeps a row in the hot pool: being recent or often selected, or only that it was used lately (for studies)."""
 
+MOST_THREADS = 1024
+"""More than any machine has cores for; a mistyped number must not start a hundred thousand of them."""
 
 BALANCE = ("auto", "off")
 """Who scores how much: as measured (hillinfer calibrate), or the host what is pinned. A number is β = host / device."""
@@ -135,7 +137,8 @@ class StoreSettings:
                    goes by this machine's calibration, where there is one, and by what is measured while running.
     lookahead      layers ahead of the one at work for which cold rows start to be read, by a foretold query: 0 or 1.
                    What is selected, and so the output, is the same. For policies that select by scores.
-    threads        of the CPU, that share a layer's scoring and attention; the caller's is one of them.
+    threads        of the CPU, that share a layer's scoring and attention; the caller's is one of them. Where the
+                   system gives no more threads, fewer do it.
     scoring_copy   what of the keys is scanned, one of ``SCORING_COPIES``.
     scoring_bytes  what the scoring copies of all layers and sequences together may take where the device keeps them
                    (memory of this machine for the software device), besides ``hot_bytes``; None: what they need.
@@ -163,8 +166,8 @@ class StoreSettings:
         if self.xclbin is not None and not any(name.card for name in names):
             raise SettingError(f"an xclbin is for a card, and {self.device} is none: use xrt:0, or leave xclbin out")
         parse_balance(self.balance)
-        if self.threads < 1:
-            raise SettingError(f"threads is {self.threads}: a step takes at least 1")
+        if not 1 <= self.threads <= MOST_THREADS:
+            raise SettingError(f"threads is {self.threads}: a step takes at least 1, and at most {MOST_THREADS:,}")
         if self.lookahead not in (0, 1):
             raise SettingError(f"lookahead is {self.lookahead}: 1 reads ahead for the next layer, 0 does not")
         choices = {"device_keys": DEVICE_KEYS, "device_split": DEVICE_SPLITS, "on_device_error": ON_DEVICE_ERROR}

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <system_error>
 
 namespace hillinfer {
 
@@ -19,7 +20,12 @@ static void pause() {
 ThreadPool::ThreadPool(int threads) : threads_(std::max(threads, 1)), process_(getpid()) {
     if (threads_ == 1) return;
     shared_ = std::make_unique<Shared>();
-    for (int i = 1; i < threads_; i++) shared_->threads.emplace_back([shared = shared_.get()] { shared->serve(); });
+    shared_->threads.reserve(threads_ - 1);
+    try {
+        for (int i = 1; i < threads_; i++) shared_->threads.emplace_back([shared = shared_.get()] { shared->serve(); });
+    } catch (const std::system_error&) {  // the system gives no more of them: those that are there do the work
+        threads_ = int(shared_->threads.size()) + 1;
+    }
 }
 
 ThreadPool::~ThreadPool() {

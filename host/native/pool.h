@@ -20,7 +20,7 @@ namespace hillinfer {
 
 class ThreadPool {
   public:
-    explicit ThreadPool(int threads = 1);  // the caller is one of them
+    explicit ThreadPool(int threads = 1);  // the caller is one of them; fewer where the system gives no more
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;

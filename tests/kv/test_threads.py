@@ -1,7 +1,10 @@
 """The thread pool: the same scores by any number of threads, and an end to it in every process."""
 
 import multiprocessing
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,8 @@ import pytest
 from hillinfer import _native
 from hillinfer.kv.query import QuantisedQuery
 from hillinfer.kv.scoring import pack
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def _scan(key_format: str, tokens: int = 3000) -> tuple[_native.Query, np.ndarray, np.ndarray]:
@@ -56,6 +61,28 @@ def test_two_callers_of_one_pool_both_get_their_scores():
     for caller in callers:
         caller.join()
     assert right == [True] * 3
+
+
+_FEW = """
+import resource
+from pathlib import Path
+
+from hillinfer import _native
+from tests.kv.test_threads import _scan, _scores
+
+scan = _scan("int8")
+alone = _scores(scan, None)
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (64 << 20),) * 2)  # stacks of 8 MiB
+pool = _native.ThreadPool(100)
+assert 1 <= pool.threads < 100, pool.threads
+assert (_scores(scan, pool) == alone).all()
+"""
+
+
+def test_where_the_system_gives_no_more_threads_those_that_are_there_do_the_work():
+    done = subprocess.run([sys.executable, "-c", _FEW], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def _in_child(scan, pool, answer) -> None:
