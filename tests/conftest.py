@@ -11,10 +11,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# How long an example takes says how busy the machine is, not whether the property holds.
-settings.register_profile("hillinfer", deadline=None)
+# How long an example takes, or its making, says how busy the machine is, not whether the property holds. And fixtures
+# that examples share are meant to be shared: a folder, a loaded library.
+settings.register_profile(
+    "hillinfer", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 settings.load_profile("hillinfer")
 
 _LONGEST = ("tests/tb/test_cosim.py", "tests/conformance/test_emulated.py")

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +47,27 @@ def test_json_is_the_file(hill: Any, arguments: list[Any], tmp_path: Path) -> No
     assert answer["kind"] == "hillinfer-eval"
 
 
+_KILLED = """
+import os, signal
+from hillinfer.cli import main
+from hillinfer.evaluation.journal import Journal
+
+append = Journal.append
+
+def last(journal, item):
+    append(journal, item)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Journal.append = last
+main()
+"""
+
+
 def test_a_killed_run_goes_on(arguments: list[Any], hill: Any, tmp_path: Path) -> None:
     output, journal = tmp_path / "eval.json", tmp_path / "eval.items.jsonl"
-    command = [sys.executable, "-m", "hillinfer.cli", *map(str, arguments), "--output", str(output)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ)
-    while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") >= 2):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    command = [sys.executable, "-c", _KILLED, *map(str, arguments), "--output", str(output)]
+    killed = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert journal.exists()
     hill(*arguments, "--output", output)
     hill(*arguments, "--output", tmp_path / "whole.json")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hillinfer.csd.contract import Run, Stream
 from tests.conformance.held import random_query, random_tokens
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**31), pieces=st.lists(st.sampled_from([64, 192, 640]), min_size=1, max_size=4))
 def test_streams_grow_side_by_side_and_stay_apart(held, seed, pieces):
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hillinfer import _native
@@ -86,7 +86,7 @@ def small(tmp_path):
 _BATCHES = st.lists(st.sets(st.integers(0, ROWS - 1), max_size=300), min_size=1, max_size=4)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None)
 @given(
     batches=_BATCHES,
     depth=st.sampled_from([1, 3, 64]),
@@ -102,7 +102,7 @@ def test_any_rows_are_what_pread_gives_whatever_the_order_of_waiting(engine, con
             np.testing.assert_array_equal(out, content.rows[positions])
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None)
 @given(rows=st.sets(st.integers(0, ROWS - 1), max_size=300), depth=st.sampled_from([2, 64]))
 def test_rows_are_told_once_each_and_are_there_when_they_are(engine, content, rows, depth):
     positions = np.array(sorted(rows), np.int64)

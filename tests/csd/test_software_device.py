@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hillinfer.csd.contract import Run, Stream
@@ -49,7 +49,7 @@ def test_scores_stream_back_block_by_block(filled, reduce, heads):
     assert filled.device.counters.launches == 4
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**31), share=st.floats(0, 1), tokens=st.sampled_from([64, 640, 4096]))
 def test_rows_come_back_as_written(filled, seed, share, tokens):
     rng = np.random.default_rng(seed)

@@ -122,6 +122,7 @@ def test_a_disk_that_fails_midway_stops_a_run_with_one_error(filled, monkeypatch
         for i in range(200):
             filled.append(A, 64, seed=i)
             time.sleep(0.001)  # a step
+        filled.device.flush()  # should the writing threads have had no turn until now
 
     with pytest.raises(kind, match=message):
         run()

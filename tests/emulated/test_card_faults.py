@@ -45,7 +45,7 @@ def test_launches_that_are_skipped_write_nothing(opened):
 
 
 def test_a_slow_launch_takes_its_time_and_the_card_works_again(opened):
-    card, launch = opened("slow=200"), example()
+    card, launch = opened("slow=2000"), example()
     run, buffers, view = card.prepare(launch)
     run.start()
     assert run.wait(50) == STATE.ERT_CMD_STATE_TIMEOUT

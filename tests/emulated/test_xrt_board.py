@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import uuid
 from pathlib import Path
 
@@ -99,20 +98,21 @@ def test_out_of_memory_is_told_and_memory_comes_back(board):
 
 
 def test_other_threads_go_on_while_a_launch_is_waited_for(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "slow=300")
+    monkeypatch.setenv(VARIABLE, "slow=1000")
     board = open_board("xrt:0")
     prepared, turns, over = Prepared(board, example()), [], threading.Event()
 
     def other() -> None:
         while not over.wait(0.001):
-            turns.append(time.monotonic())
+            turns.append(True)
 
     thread = threading.Thread(target=other)
+    running = prepared.start()
     thread.start()
-    prepared.start().wait()
+    running.wait()
     over.set()
     thread.join()
-    assert len(turns) > 50
+    assert len(turns) > 5  # one before it, one after it, if this thread kept the interpreter
     board.close()
 
 

@@ -24,7 +24,6 @@ from tests.csd.kernel.twins import Twins, open_kernel
 A = Stream(0, 0)
 TOKENS = 64 * 40
 WHOLE = [Run(0, TOKENS)]
-SECONDS = 1.0
 
 
 def device_processes() -> list[int]:
@@ -39,55 +38,59 @@ def device_processes() -> list[int]:
 
 
 @pytest.fixture
-def twins(tmp_path, monkeypatch, request):
-    monkeypatch.setenv("HILLINFER_DEVICE_SECONDS", str(SECONDS))
+def board(monkeypatch, request):
     monkeypatch.setenv(VARIABLE, getattr(request, "param", ""))
-    device = open_kernel(tmp_path, open_board("xrt:0"), keys="resident")
-    twins = Twins(tmp_path, device)
+    return open_board("xrt:0")
+
+
+@pytest.fixture
+def twins(tmp_path, board):
+    twins = Twins(tmp_path, open_kernel(tmp_path, board, keys="resident"))
     twins.append(A, TOKENS)
     yield twins
-    start = time.monotonic()
     twins.close()
     twins.close()
-    assert time.monotonic() - start < 1.0
     assert list(tmp_path.iterdir()) == []
 
 
-def lost(twins, message):
+def patient(board, seconds):
+    """How long the card has from here on; 600 s where it should answer, or must not be asked."""
+    board._card.thread.seconds = board._card.launches.seconds = seconds
+
+
+def lost(twins, board, message):
     """The next scores are an error in time, so are all after it at once; rows are read as ever."""
-    start = time.monotonic()
+    patient(board, 1.0)
     with pytest.raises(DeviceError, match=message):
         list(twins.device.submit(A, twins.query(1), WHOLE))
-    assert time.monotonic() - start < SECONDS + 5.0
+    patient(board, 600.0)
     start = time.monotonic()
     with pytest.raises(DeviceError, match=message):
         list(twins.device.submit(A, twins.query(2), WHOLE))
-    assert time.monotonic() - start < 0.5
+    assert time.monotonic() - start < 60.0
     rows = [np.empty((TOKENS, GEOMETRY.row_bytes), np.uint8) for _ in range(2)]
     for device, out in zip((twins.device, twins.software), rows, strict=True):
         device.read(A, np.arange(TOKENS), out).wait()
     np.testing.assert_array_equal(*rows)
 
 
-@pytest.mark.parametrize("twins", ["hang_after=2"], indirect=True)
-def test_a_launch_that_never_ends(twins):
-    lost(twins, r"xrt:0 has not ended a launch within 1 s .*: see dmesg, and reset the card")
+@pytest.mark.parametrize("board", ["hang_after=2"], indirect=True)
+def test_a_launch_that_never_ends(twins, board):
+    lost(twins, board, r"xrt:0 has not ended a launch within 1 s .*: see dmesg, and reset the card")
 
 
-def test_a_card_that_stops_answering(twins):
+def test_a_card_that_stops_answering(twins, board):
     twins.check(A, twins.query(0), WHOLE)
     (process,) = device_processes()
     os.kill(process, signal.SIGSTOP)
-    lost(twins, r"xrt:0 has not answered for 1 s \(a copy to the card\)")
+    lost(twins, board, r"xrt:0 has not answered for 1 s \(a copy to the card\)")
 
 
-@pytest.mark.parametrize("twins", ["slow=2000"], indirect=True)
+@pytest.mark.parametrize("board", ["slow=60000"], indirect=True)
 def test_a_card_that_is_killed_in_the_midst_of_a_launch(twins):
     """XRT takes the launch for done (the emulation's way of a card that is gone): its Score Blocks tell."""
     ticket = twins.device.submit(A, twins.query(0), WHOLE)
     for process in device_processes():
         os.kill(process, signal.SIGKILL)
-    start = time.monotonic()
     with pytest.raises(DeviceError, match="Score Block"):
         list(ticket)
-    assert time.monotonic() - start < SECONDS + 5.0

@@ -26,7 +26,7 @@ def has_xrt() -> bool:
 needs_xrt = pytest.mark.skipif(not has_xrt(), reason="XRT's runtime is not on this machine (scripts/setup installs it)")
 
 
-def pytest_inside(*arguments: str, deadline: float = 120.0, python: Path = Path(sys.executable), **settings) -> int:
+def pytest_inside(*arguments: str, deadline: float = 600.0, python: Path = Path(sys.executable), **settings) -> int:
     """Run tests in the environment, in a process of their own; pytest's exit code."""
     command = ["python", "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
     return run(command, Settings(**settings), deadline, python=python, directory=ROOT)

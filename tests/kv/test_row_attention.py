@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hillinfer import _native
@@ -26,7 +26,7 @@ def way(request, monkeypatch, use_variant):
 
 
 @pytest.mark.usefixtures("way")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None)
 @given(
     heads=st.integers(1, 4),
     group=st.integers(1, 7),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hillinfer import _native
@@ -44,7 +44,7 @@ def variant(request, use_variant):
 
 
 @pytest.mark.usefixtures("variant")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(
     heads=st.integers(1, 5),
     group=st.integers(1, 9),

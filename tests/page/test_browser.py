@@ -72,7 +72,7 @@ def browser() -> Iterator[Any]:
 def opened(request: pytest.FixtureRequest, browser: Any, page: Path) -> Iterator[Any]:
     scheme, width = request.param
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    tab.set_default_timeout(10_000)
+    tab.set_default_timeout(60_000)
     complaints: list[str] = []
     asked: list[str] = []
     tab.on("console", lambda message: complaints.append(message.text))

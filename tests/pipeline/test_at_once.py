@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hillinfer.config import Budget, StoreSettings
@@ -59,7 +59,7 @@ def tokens(geometry, count, generator):
     return [each.to(geometry.dtype) for each in (query * 2, keys, values)]
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 @given(
     heads=st.sampled_from([(1, 1), (2, 3), (3, 5)]),
     dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hillinfer.csd import libraries, rtl
@@ -50,7 +50,7 @@ def _case(seed, keys="int8", tokens=200, heads=2, group=3, dim=40):
     return random_case(seed, keys, heads, group, dim, tokens)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     keys=st.sampled_from(FORMATS),

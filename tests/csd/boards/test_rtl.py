@@ -109,12 +109,17 @@ def test_a_launch_that_takes_too_long_is_given_up():
 def test_it_closes_in_the_midst_of_work_and_twice():
     board = RtlBoard()
     each = Loaded(board, 6, tokens=3000)
-    running = [each.start() for _ in range(10)]
-    board.close()
-    board.close()
-    for run in running[2:]:
+    running, held = [each.start()], threading.Event()
+    board._thread.submit(held.wait)  # however late this thread is, the next ones are not begun
+    running += [each.start() for _ in range(9)]
+    closing = threading.Thread(target=board.close)
+    closing.start()
+    for run in running[1:]:
         with pytest.raises(DeviceError, match="closed"):
             run.wait()
+    held.set()
+    closing.join()
+    board.close()
     for call in (each.start, lambda: board.allocate(64, Port.KEYS)):
         with pytest.raises(DeviceError, match="closed"):
             call()

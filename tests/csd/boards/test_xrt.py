@@ -23,7 +23,7 @@ from tests.csd.boards.standin import AbortingRun, Run, State, pyxrt
 
 @pytest.fixture
 def thread():
-    card = CardThread("xrt:0", 5.0)
+    card = CardThread("xrt:0", 60.0)
     yield card
     card.stop()
 
@@ -58,18 +58,17 @@ def test_failures_are_in_the_cards_own_words(thread):
     assert thread.call("loading", lambda: 1) == 1
 
 
-def test_a_call_that_does_not_return_is_an_error_in_time_and_for_ever(thread):
-    hang = threading.Event()
+def test_a_call_that_does_not_return_is_an_error_in_time_and_for_ever():
+    thread, hang = CardThread("xrt:0", 600.0), threading.Event()
     start = time.monotonic()
     with pytest.raises(DeviceError, match=r"xrt:0 has not answered for 0.2 s \(a copy\): .*reset the card"):
         thread.call("a copy", lambda: hang.wait(), 0.2)
-    assert 0.2 <= time.monotonic() - start < 2
+    assert time.monotonic() - start >= 0.2
     for call in (thread.post, thread.call):
         with pytest.raises(DeviceError, match="has not answered"):
             call("more", lambda: None)
-    start = time.monotonic()
     thread.stop()
-    assert time.monotonic() - start < 0.5
+    assert time.monotonic() - start < thread.seconds  # nobody waited for the work, which hangs still
     hang.set()
 
 
@@ -120,11 +119,13 @@ def test_versions_before_and_after_exclusive_contexts():
 # ---- launches
 
 
-def board_on(module, seconds=5.0):
-    binding, thread = Binding(module), CardThread("xrt:0", seconds)
+def board_on(module, launch_seconds=60.0):
+    binding, thread = Binding(module), CardThread("xrt:0", 60.0)
     device = binding.open(0)
     kernel, held = binding.load(device, Path("x"), "qk_score")
-    return XrtBoard("xrt:0", thread, binding, device, kernel, held, (0, 1, 2, 3), 1 << 30)
+    board = XrtBoard("xrt:0", thread, binding, device, kernel, held, (0, 1, 2, 3), 1 << 30)
+    board._card.launches.seconds = launch_seconds  # theirs alone: what a busy machine delays is no lost card
+    return board
 
 
 def launch(board):
@@ -178,7 +179,7 @@ def test_a_card_that_does_not_respond_is_lost():
 
 
 def test_where_pyxrt_can_abort_a_late_launch_the_card_goes_on():
-    board = board_on(pyxrt(AbortingRun), seconds=0.2)
+    board = board_on(pyxrt(AbortingRun), launch_seconds=0.2)
     with pytest.raises(DeviceError, match="failed a launch: ERT_CMD_STATE_ABORT"):
         launch(board).wait()
     with pytest.raises(DeviceError, match="ERT_CMD_STATE_ABORT"):
@@ -188,7 +189,7 @@ def test_where_pyxrt_can_abort_a_late_launch_the_card_goes_on():
 
 def test_a_late_launch_that_cannot_be_aborted_loses_the_card(monkeypatch):
     monkeypatch.setattr("hillinfer.csd.boards.xrt.launches.GRACE", 0.1)
-    board = board_on(pyxrt(with_states(State.QUEUED)), seconds=0.2)
+    board = board_on(pyxrt(with_states(State.QUEUED)), launch_seconds=0.2)
     running = launch(board)
     with pytest.raises(DeviceError, match=r"has not ended a launch within 0.2 s \(queued; this XRT cannot abort it\)"):
         running.wait()

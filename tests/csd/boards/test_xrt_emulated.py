@@ -14,7 +14,7 @@ pytestmark = needs_xrt
     ("tests", "settings"),
     [
         ("test_xrt_board.py", {"card": Card(memory_bytes=64 << 20)}),
-        ("test_xrt_tokens.py", {"cards": 2, "deadline": 240.0}),
+        ("test_xrt_tokens.py", {"cards": 2}),
         ("test_xrt_lost.py::test_a_launch_that_never_ends", {}),
         ("test_xrt_lost.py::test_a_card_that_stops_answering", {}),
         ("test_xrt_lost.py::test_a_card_that_is_killed_in_the_midst_of_a_launch", {}),

@@ -55,7 +55,7 @@ def test_many_reads_are_in_flight_and_the_ring_is_never_exceeded(tmp_path, monke
         def together(data, offset):
             if len(waited) < 3:
                 waited.append(offset)
-                barrier.wait(timeout=10)  # passes only when three reads are under way
+                barrier.wait(timeout=60)  # passes only when three reads are under way
             return read(data, offset)
 
         monkeypatch.setattr(StreamedKeys, "fetch", fetch)
