@@ -44,7 +44,15 @@ def test_json(hill: Any, files: list[Path]) -> None:
 
 def test_another_version_and_no_file_are_one_clear_error(hill: Any, files: list[Path], tmp_path: Path) -> None:
     files[1].write_text(files[1].read_text().replace('"version": 1', '"version": 9'))
-    for path, message in ((files[1], "is of version 9"), (tmp_path / "none.json", "cannot be read")):
+    summary, bare = json.loads(files[2].read_text()), tmp_path / "bare.json"
+    bare.write_text(json.dumps(summary | {"rows": []}))
+    files[2].write_text(json.dumps({name: summary[name] for name in summary if name != "items"}))
+    for path, message in (
+        (files[1], "is of version 9"),
+        (tmp_path / "none.json", "cannot be read"),
+        (files[2], "has no items, as results that are kept in docs/measured: name the file that hillinfer eval wrote"),
+        (bare, "has no rows: evaluate again"),
+    ):
         shown = hill("compare", files[0], path)
         assert shown.code == 2
         assert message in shown.err

@@ -63,12 +63,16 @@ main()
 """
 
 
-def test_a_killed_run_goes_on(arguments: list[Any], hill: Any, tmp_path: Path) -> None:
-    output, journal = tmp_path / "eval.json", tmp_path / "eval.items.jsonl"
-    command = [sys.executable, "-c", _KILLED, *map(str, arguments), "--output", str(output)]
+def killed_after_an_item(arguments: list[Any], journal: Path) -> None:
+    command = [sys.executable, "-c", _KILLED, *map(str, arguments)]
     killed = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert journal.exists()
+
+
+def test_a_killed_run_goes_on(arguments: list[Any], hill: Any, tmp_path: Path) -> None:
+    output = tmp_path / "eval.json"
+    killed_after_an_item([*arguments, "--output", output], tmp_path / "eval.items.jsonl")
     hill(*arguments, "--output", output)
     hill(*arguments, "--output", tmp_path / "whole.json")
     assert output.read_text() == (tmp_path / "whole.json").read_text()
@@ -93,6 +97,23 @@ def test_a_run_does_not_go_on_with_another_model_or_policy(
     policy.write_text(policy.read_text().replace("2", "3"))
     assert hill(*asked, "--model", twin).code == 0
     assert [name for name in other if other[name] != read_results(output).settings[name]] == ["policy_file"]
+
+
+def test_a_run_does_not_go_on_with_files_that_were_changed_in_the_models_folder(
+    arguments: list[Any], hill: Any, model_dir: Path, tmp_path: Path
+) -> None:
+    own, output = tmp_path / model_dir.name, tmp_path / "eval.json"
+    shutil.copytree(model_dir, own)
+    asked = [*arguments, "--model", own, "--output", output]
+    killed_after_an_item(asked, tmp_path / "eval.items.jsonl")
+    weights = next(own.glob("*.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\1")
+    shown = hill(*asked)
+    assert shown.code == 2
+    assert "of an unfinished run with other model files" in shown.err
+    (tmp_path / "eval.items.jsonl").unlink()
+    assert hill(*asked).code == 0
+    assert "model files" not in read_results(output).settings  # two copies of a model give the same results
 
 
 def test_asked_in_a_chat(hill: Any, arguments: list[Any], model_dir: Path, tmp_path: Path) -> None:
@@ -139,6 +160,29 @@ def test_data_is_looked_at_before_a_model_is(hill: Any, tmp_path: Path, task: st
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "book.txt is empty: there is nothing to read in it"),
+        (b"caf\xe9", "book.txt is not UTF-8: the byte 0xe9 at offset 3"),
+        (None, "there is no .txt file in"),
+    ],
+)
+def test_a_text_is_looked_at_before_a_model_is(
+    hill: Any, tmp_path: Path, text: str | bytes | None, message: str
+) -> None:
+    folder = tmp_path / "books"
+    folder.mkdir()
+    (folder / "notes.md").write_text("no book")
+    if text is not None:
+        (folder / "book.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
+    asked = ["--model", "no-such-model.gguf", "--output", tmp_path / "eval.json"]
+    for named in [folder] if text is None else [folder, folder / "book.txt"]:
+        shown = hill("eval", *asked, "--text", named)
+        assert shown.code == 2
+        assert message in shown.err
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (["--tasks", "paskey"], "unknown task 'paskey': did you mean 'passkey'?"),
@@ -146,6 +190,9 @@ def test_data_is_looked_at_before_a_model_is(hill: Any, tmp_path: Path, task: st
         (["--policies", "h2o"], "'h2o' has no budget above 0% and up to 100%: write h2o@20%"),
         (["--policies", "h2o@0%"], "write h2o@20%"),
         (["--policies", "h2o@20%,h2o@0.2"], "h2o@20% is named twice"),
+        (["--policies", "full@10%"], "the full cache keeps everything: write full, without a budget"),
+        (["--tasks", ","], "--tasks is ',': name tasks with commas between them"),
+        (["--seed", "-1"], "--seed is -1: take one from 0 on"),
         (["--limit", "0"], "--limit is 0: ask for at least 1"),
         (["--lengths", "many"], "--lengths is 'many'"),
         (["--lengths", "0"], "--lengths is '0'"),

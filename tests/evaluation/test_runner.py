@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -61,6 +62,7 @@ def evaluate(
     tasks: Any = (Made, Said),
     stop_after: int | None = None,
     settings: Any = None,
+    model_files: str = "",
 ) -> Results:
     calls = 0
 
@@ -77,7 +79,7 @@ def evaluate(
     )
     try:
         asking = Asking(TOKENIZER, [300, 1100], seed=seed)
-        return evaluation.run(evaluation.work([(task(), asking) for task in tasks]), folder / "journal")
+        return evaluation.run(evaluation.work([(task(), asking) for task in tasks]), folder / "journal", model_files)
     finally:
         evaluation.close()
 
@@ -197,6 +199,35 @@ def test_an_item_too_short_for_a_budget_is_left_out_and_told(tmp_path: Path) -> 
     assert rows[2].note.startswith("on 2 of 3 items: a budget of 0.1% allows 1 tokens, and h2o needs at least 2")
     assert rows[5].note.startswith("a budget of 0.1% allows 1 tokens, and h2o needs at least 2")
     assert not rows[1].note
+
+
+class Changed(Made):
+    """The same prompts and answers, with one thing changed that scores depend on."""
+
+    change: ClassVar[dict[str, Any]]
+
+    def items(self, asking: Asking) -> Iterator[Item]:
+        for item in super().items(asking):
+            yield dataclasses.replace(item, **self.change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"references": ["y"]}, {"choices": [torch.tensor([7]), torch.tensor([8])]}, {"new_tokens": 5}, {"labels": {}}],
+)
+def test_other_answers_to_the_same_prompts_are_other_data(tmp_path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(Stopped):
+        evaluate(tmp_path, stop_after=2)
+    task = type("Other", (Changed,), {"change": change})
+    with pytest.raises(SettingError, match="other texts or data"):
+        evaluate(tmp_path, tasks=[task, Said])
+
+
+def test_other_weights_are_another_run(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        evaluate(tmp_path, stop_after=2, model_files="some")
+    with pytest.raises(SettingError, match="with other model files"):
+        evaluate(tmp_path, model_files="others")
 
 
 def test_data_that_became_fewer_is_other_data(tmp_path: Path) -> None:

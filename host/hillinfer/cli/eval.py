@@ -115,6 +115,8 @@ def eval_command(
     """
     if limit is not None and limit < 1:
         raise SettingError(f"--limit is {limit}: ask for at least 1 item")
+    if seed < 0:
+        raise SettingError(f"--seed is {seed}: take one from 0 on")
     if small and (tasks or lengths or limit is not None):
         raise SettingError("--small has its own --tasks, --lengths and --limit: leave these out, or --small")
     if cold_dir is not None and not cold_dir.is_dir():
@@ -123,6 +125,10 @@ def eval_command(
         raise SettingError(f"--text {text}: there is no such file or folder")
     check_output(output)
     load_file(policy_file)
+    if text is not None:
+        from hillinfer.evaluation.local.texts import read_texts
+
+        read_texts(text)
 
     from hillinfer.evaluation.contender import parse_contenders
     from hillinfer.evaluation.plans import SMALL
@@ -144,6 +150,7 @@ def eval_command(
     if policy_file is not None:
         settings["policy_file"] = _digest(policy_file)
     from hillinfer.evaluation import registry
+    from hillinfer.evaluation.model_files import model_files
     from hillinfer.evaluation.runner import Evaluation
     from hillinfer.evaluation.shelf import Shelf
     from hillinfer.evaluation.task import Asking
@@ -173,7 +180,7 @@ def eval_command(
         )
         try:
             journal = output.with_name(f"{output.stem}.items.jsonl")
-            results = evaluation.run(work, journal)
+            results = evaluation.run(work, journal, model_files(loaded.model))
         finally:
             evaluation.close()
     write_results(output, results)
@@ -194,6 +201,8 @@ def _plan(tasks: str, lengths: str, limit: int | None) -> list[Part]:
     if not wanted or not all(length >= 1 and length.is_integer() for length in wanted):
         raise SettingError(f"--lengths is {lengths!r}: write numbers of tokens with commas between them")
     named = [task.strip() for task in tasks.split(",") if task.strip()]
+    if tasks and not named:
+        raise SettingError(f"--tasks is {tasks!r}: name tasks with commas between them")
     return plan_of(named or registry.local_names(), [int(length) for length in wanted], limit)
 
 

@@ -68,6 +68,8 @@ def parse_contenders(text: str, settings: Mapping[str, Mapping[str, Any]]) -> li
         name, _, budget = (part.strip() for part in word.partition("@"))
         find(name)
         if name == FULL:
+            if budget:
+                raise SettingError(f"{word!r}: the full cache keeps everything: write full, without a budget")
             continue
         contender = Contender(name, _share(word, name, budget), settings.get(name, {}))
         if str(contender) in map(str, found):

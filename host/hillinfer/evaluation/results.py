@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from hillinfer.errors import SettingError
 from hillinfer.whole_file import write_whole
@@ -36,7 +36,7 @@ class Run(_Strict):
 class ItemResult(_Strict):
     """One item and all who had it.
 
-    prompt  a digest of its tokens and the answer's, to know it again by
+    prompt  a digest of all that it has, to know it again by
     text    names the text that it shares with other items of its task and context; "": with none
     """
 
@@ -132,7 +132,7 @@ class Results(_Strict):
     kind: Literal["hillinfer-eval"] = "hillinfer-eval"
     version: Literal[1] = VERSION
     model: str
-    seed: int
+    seed: NonNegativeInt
     versions: dict[str, str]
     settings: dict[str, Any]
     rows: list[Row]
@@ -160,9 +160,16 @@ def read_results(path: Path) -> Results:
         raise SettingError(f"{path} holds no results of hillinfer eval")
     if content.get("version") != VERSION:
         raise SettingError(f"{path} is of version {content.get('version')}, this is {VERSION}: evaluate again")
+    if "items" not in content:
+        raise SettingError(
+            f"{path} has no items, as results that are kept in docs/measured: name the file that hillinfer eval wrote"
+        )
     try:
-        return Results.model_validate(content)
+        results = Results.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise SettingError(f"{path} is damaged: {where}: {first['msg']}") from None
+    if not results.rows:
+        raise SettingError(f"{path} has no rows: evaluate again")
+    return results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -71,12 +72,20 @@ class Evaluation:
                 )
         return work
 
-    def run(self, work: Sequence[Work], journal_path: Path) -> Results:
-        """Everything that the journal at ``journal_path`` does not have yet, and then the whole; the journal goes.
+    def run(self, work: Sequence[Work], journal_path: Path, model_files: str = "") -> Results:
+        """Everything that the journal at ``journal_path`` does not have yet, and then the whole.
+
+        model_files   what tells the model's files from others, see ``model_files``; in the journal, not in the results
 
         Raises SettingError if the journal is of another evaluation.
         """
-        key = {"model": self._name, "seed": self._seed, "versions": versions(), "settings": self._settings}
+        key = {
+            "model": self._name,
+            "model files": model_files,
+            "seed": self._seed,
+            "versions": versions(),
+            "settings": self._settings,
+        }
         with Journal(journal_path, key) as journal:
             items = [ItemResult.model_validate(line) for line in journal.finished]
             finished = [(done.task, done.identity, done.prompt) for done in items]
@@ -182,9 +191,13 @@ def whole(item: Item) -> int:
 
 
 def digest(item: Item) -> str:
-    """Of an item's tokens: the same item in another run has the same."""
-    tokens = torch.cat([item.prompt, item.answer]).numpy().astype("<i8").tobytes()
-    return hashlib.sha256(tokens).hexdigest()[:16]
+    """Of all that an item has, what is right and the choices, too: the same item in another run has the same."""
+    told = json.dumps(vars(item), sort_keys=True, default=_plain)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, torch.Tensor) else str(value)
 
 
 def versions() -> dict[str, str]:

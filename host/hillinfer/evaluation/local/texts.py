@@ -31,13 +31,18 @@ def books(tokenizer: Any, path: Path | None, tokens: int) -> list[torch.Tensor]:
 @functools.lru_cache(maxsize=1)
 def _tokens(tokenizer: Any, path: Path | None) -> list[list[int]]:
     """Of every text; kept, because many tasks are made of the same."""
-    if path is None:
-        texts = [default_document(tokenizer, tokens=1 << 30)]
-    elif path.is_dir():
-        texts = [read_prompt_file(file) for file in sorted(path.glob("*.txt"))]
-    else:
-        texts = [read_prompt_file(path)]
+    texts = [default_document(tokenizer, tokens=1 << 30)] if path is None else read_texts(path)
     return [plain_tokens(tokenizer, text) for text in texts]
+
+
+def read_texts(path: Path) -> list[str]:
+    """Of a file, or of a folder's .txt files by name; DocumentError for none, an empty one, or other than UTF-8."""
+    if not path.is_dir():
+        return [read_prompt_file(path)]
+    files = sorted(path.glob("*.txt"))
+    if not files:
+        raise DocumentError(f"there is no .txt file in {path}: name a text, or a folder of .txt files, with --text")
+    return [read_prompt_file(file) for file in files]
 
 
 def start_tokens(tokenizer: Any) -> list[int]:
