@@ -47,7 +47,6 @@ size_t multiply_steps(size_t rounds) {
     constexpr int kDim = 128;
     alignas(64) uint8_t keys[kDim / 4 * 64] = {1};
     alignas(64) int8_t queries[kQueries * kDim] = {1};
-    Ints total = {};
     for (size_t round = 0; round < rounds; round++) {
         asm volatile("" : "+m"(keys), "+m"(queries));  // they might have changed: no round is done in advance
         Int8Keys::Sums sums[kQueries] = {};
@@ -58,9 +57,11 @@ size_t multiply_steps(size_t rounds) {
             for (int g = 0; g < kQueries; g++) Int8Keys::add(sums[g], step, queries + g * kDim + d);
         }
 #pragma GCC unroll 8
-        for (int g = 0; g < kQueries; g++) total += Int8Keys::dot(sums[g], 0);
+        for (int g = 0; g < kQueries; g++) {
+            const Dots dots = Int8Keys::dot(sums[g], 0);
+            asm volatile("" ::"m"(dots));
+        }
     }
-    asm volatile("" ::"m"(total));
     return rounds * (kDim / 4) * kQueries;
 }
 

@@ -8,6 +8,7 @@
 namespace {
 
 constexpr int kQueries = 4;
+using Dots = Ints;
 constexpr bool kUsual = true;
 
 struct Fours {  // a vector of 16 lanes
@@ -110,6 +111,8 @@ inline Floats cast(const uint8_t* halves, float scale) {
     }
     return all;
 }
+
+inline Dots larger(const Dots& a, const Dots& b) { return a > b ? a : b; }
 
 inline Ints scaled(Ints dot, int32_t m, int shift) {
     Fours x;

@@ -8,6 +8,8 @@
 //   Ranking              what ranks 16 tokens by their dot products with one query, under the exponents that were set, where
 //                        no logit leaves 24 bits: as Ranks, whose larger is found, and which in the end are made whole
 //
+//   Dots                 those dot products, 16 integers
+//
 // Everything is exact, so every instruction set gives the same integers.
 
 namespace {
@@ -26,12 +28,12 @@ struct Fp16Keys {
     static const float* queries(const Query& query) { return query.wide.data(); }
     static Step load(const uint8_t* key, float scale) { return cast(key, scale); }
     static void add(Sums& sums, const Step& step, const float* q) { sums += step * q[0]; }
-    static Ints dot(const Sums& sums, int32_t) { return __builtin_convertvector(sums, Ints); }
+    static Dots dot(const Sums& sums, int32_t) { return as<Dots>(__builtin_convertvector(sums, Ints)); }
 };
 
 // The maximum or the sum over queries, of 16 tokens.
 struct Reduced {
-    Ranking::Ranks most = Ranking::Ranks{} + INT32_MIN;  // of the usual ones
+    Ranking::Ranks most = Ranking::least();  // of the usual ones
     Ints most_of_others = Ints{} + INT32_MIN;
     int64_t total[kLanes] = {};
 
@@ -57,10 +59,11 @@ struct Head {
 
 // One query's 16 dot products, whatever the numbers: u = saturate24((dot·m) >> (r + e)) − o.
 __attribute__((noinline)) void reduce_any(const Query& query, const Ranking& ranking, size_t at, const Head& head,
-                                          const Ints& dot, Reduced& reduced) {
+                                          const Dots& dots, Reduced& reduced) {
+    const Ints dot = as<Ints>(dots);
     Ints u = dot;
     if (head.plain) {
-        u = Ranking::whole(ranking.rank(dot, at));
+        u = Ranking::whole(ranking.rank(dots, at));
     } else {
         const int shift = std::clamp(query.r[at] + head.exponent, 0, 40);
         for (int i = 0; i < kLanes; i++) {
@@ -98,8 +101,7 @@ inline void score_queries(const Query& query, const Ranking& ranking, size_t at,
     } else {
 #pragma GCC unroll 8
         for (int g = 0; g < G; g++) {
-            const Ints dot = Keys::dot(sums[g], biases[g]);
-            reduce_any(query, ranking, at + g, head, dot, reduced);
+            reduce_any(query, ranking, at + g, head, Keys::dot(sums[g], biases[g]), reduced);
         }
     }
 }

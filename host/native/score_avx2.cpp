@@ -7,20 +7,21 @@
 
 namespace {
 
-constexpr int kQueries = 2;
+constexpr int kQueries = 3;
 constexpr bool kUsual = true;
 
-struct Pair {  // of a vector of 16 lanes
+struct Dots {  // of 16 tokens
     __m256i low, high;
 
-    explicit Pair(Ints all) { std::memcpy(this, &all, sizeof all); }
-    Pair(__m256i low, __m256i high) : low(low), high(high) {}
-    Ints all() const {
-        Ints joined;
-        std::memcpy(&joined, this, sizeof joined);
-        return joined;
+    Dots operator-(int32_t number) const {
+        const __m256i all = _mm256_set1_epi32(number);
+        return {_mm256_sub_epi32(low, all), _mm256_sub_epi32(high, all)};
     }
 };
+
+inline Dots larger(const Dots& a, const Dots& b) {
+    return {_mm256_max_epi32(a.low, b.low), _mm256_max_epi32(a.high, b.high)};
+}
 
 inline __m256i quad(const int8_t* q) {
     int32_t four;
@@ -50,11 +51,11 @@ struct Int8Keys {
         for (int t = 0; t < 4; t++)
             sums.four[t] = _mm256_add_epi32(sums.four[t], _mm256_madd_epi16(step.four[t], wide));
     }
-    static Ints dot(const Sums& sums, int32_t bias) {
+    static Dots dot(const Sums& sums, int32_t bias) {
         auto eight = [](__m256i a, __m256i b) {
             return _mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), _MM_SHUFFLE(3, 1, 2, 0));
         };
-        return Pair(eight(sums.four[0], sums.four[1]), eight(sums.four[2], sums.four[3])).all() - bias;
+        return Dots{eight(sums.four[0], sums.four[1]), eight(sums.four[2], sums.four[3])} - bias;
     }
 };
 
@@ -84,7 +85,7 @@ struct Int4Keys {  // a sum of two products of a nibble and a byte stays within 
             sums.eight[t] = _mm256_add_epi32(sums.eight[t], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
         }
     }
-    static Ints dot(const Sums& sums, int32_t bias) { return Pair(sums.eight[0], sums.eight[1]).all() - bias; }
+    static Dots dot(const Sums& sums, int32_t bias) { return Dots{sums.eight[0], sums.eight[1]} - bias; }
 };
 
 inline Floats cast(const uint8_t* halves, float scale) {
@@ -100,15 +101,14 @@ inline Floats cast(const uint8_t* halves, float scale) {
 }
 
 // Products of even and odd lanes are 64 bits wide; each is moved to where its lane is.
-inline Ints scaled(Ints dot, int32_t m, int shift) {
+inline Dots scaled(const Dots& dot, int32_t m, int shift) {
     const __m256i factor = _mm256_set1_epi32(m);
     const __m128i right = _mm_cvtsi32_si128(shift), left = _mm_cvtsi32_si128(32 - shift);
     auto eight = [&](__m256i x) {
         const __m256i even = _mm256_mul_epi32(x, factor), odd = _mm256_mul_epi32(_mm256_srli_epi64(x, 32), factor);
         return _mm256_blend_epi32(_mm256_srl_epi64(even, right), _mm256_sll_epi64(odd, left), 0xaa);
     };
-    const Pair x(dot);
-    return Pair(eight(x.low), eight(x.high)).all();
+    return {eight(dot.low), eight(dot.high)};
 }
 
 }  // namespace

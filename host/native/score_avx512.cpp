@@ -8,6 +8,7 @@
 namespace {
 
 constexpr int kQueries = 8;
+using Dots = Ints;
 constexpr bool kUsual = true;
 
 inline __m512i quad(const int8_t* q) {
@@ -77,6 +78,7 @@ class Ranking {
         return Ranks(_mm512_fmsub_round_ps(_mm512_cvtepi32_ps(__m512i(dot)), _mm512_set1_ps(factors_[at]),
                                            _mm512_set1_ps(offsets_[at]), kDown));
     }
+    static Ranks least() { return Ranks{} + INT32_MIN; }
     static Ranks larger(Ranks a, Ranks b) { return Ranks(_mm512_max_ps(__m512(a), __m512(b))); }
     static Ints whole(Ranks ranks) { return Ints(_mm512_cvt_roundps_epi32(__m512(ranks), kDown)); }
 

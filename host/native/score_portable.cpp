@@ -6,6 +6,7 @@
 namespace {
 
 constexpr int kQueries = 1;
+using Dots = Ints;
 constexpr bool kUsual = false;
 
 struct Int8Keys {
@@ -43,6 +44,8 @@ inline Floats cast(const uint8_t* halves, float scale) {
     x = (x + 0x1.8p23f) - 0x1.8p23f;  // rounds half to even
     return (bits & 0x8000) == 0 ? x : -x;
 }
+
+inline Dots larger(const Dots& a, const Dots& b) { return a > b ? a : b; }
 
 inline Ints scaled(Ints dot, int32_t m, int shift) {
     for (int i = 0; i < kLanes; i++) dot[i] = int32_t(int64_t(dot[i]) * m >> shift);
