@@ -77,7 +77,8 @@ void pack_keys(const uint16_t* keys, size_t tokens, int heads, int dim, uint8_t*
 
 bool pack_with(KeyFormat format, const float* key, int heads, int dim, const int8_t* exponents, int limit,
                uint8_t* tiles, size_t place) {
-    std::vector<Half> halves(key, key + size_t(heads) * dim);  // what the kernel would read
+    std::vector<Half> halves(size_t(heads) * dim);  // what the kernel would read
+    std::transform(key, key + halves.size(), halves.begin(), [](float each) { return Half(each); });
     std::vector<int8_t> integers(halves.size());
     for (int h = 0; h < heads; h++) {
         float largest = 0;

@@ -131,6 +131,7 @@ def test_a_cold_folder_that_is_none_is_told_before_the_work(
         (("decode", "--hot", "much"), "cannot read 'much'"),
         (("ablation", "--hot", "much"), "cannot read 'much'"),
         (("io", "--size", "0"), "cannot use --size 0"),
+        (("policies", "--profile", "/nowhere/profile.json"), "/nowhere/profile.json"),
         (("io", "--seconds", "nan"), "more than 0"),
     ],
 )

@@ -68,11 +68,13 @@ def policies_command(
     from hillinfer.figures.canvas import check_matplotlib
     from hillinfer.figures.reports import Policies
     from hillinfer.models import load
+    from hillinfer.profiling.profile_file import read_profile
 
     check_matplotlib()
     load_file(policy_file)
     chosen: dict[str, dict[str, Any]] = {name: {} for name in bench.check_names(policies)}
     if profile is not None and "heterocache" in chosen:
+        read_profile(profile)  # raises for one that is none, before a model is loaded
         chosen["heterocache"] = {"profile": profile}
     loaded = load(model)
     longest = int(max(lengths))
