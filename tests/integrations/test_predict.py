@@ -50,16 +50,16 @@ def test_the_foretold_query_is_the_next_layers_where_a_layer_changes_nothing(fam
         cache.foretell = foretell
         with torch.inference_mode():
             _generate(model, ids, cache, mask, new=1)
-            decode = cache.engine(batch).decode
+            begin = cache.engine(batch).begin
 
             def noted(layer, sequence, query, keys, values, scaling):
                 if layer in told:
                     torch.testing.assert_close(told[layer][0][sequence], query, rtol=1e-4, atol=1e-4)
                     assert told[layer][1] == scaling
                     asked.append((layer, sequence))
-                return decode(layer, sequence, query, keys, values, scaling)
+                return begin(layer, sequence, query, keys, values, scaling)
 
-            cache.engine(batch).decode = noted
+            cache.engine(batch).begin = noted
             grown = torch.cat([mask, torch.ones(batch, 1, dtype=mask.dtype)], 1)
             position = grown.sum(-1, keepdim=True) - 1
             model(ids[:, -1:], attention_mask=grown, position_ids=position, **{cache_keyword(model): cache})

@@ -137,14 +137,17 @@ def _simulate(
     asking    seconds that reading and attending cold rows take beside what their bytes do
     stalled   share of the steps in which the device's thread does not run for a while
     """
-    counters, shares, rng = Counters(), [], random.Random(seed)
+    counters, shares, rng, now = Counters(), [], random.Random(seed), 0.0
     for _ in range(steps):
         host = int(balance.split.host * tokens)
         slower = [1 + jitter * rng.random() for _ in range(4)]
         balance.scored(host, host / rates.f_c * slower[0])
         hot_rows, cold_rows = int(hot * tokens), int(cold * tokens)
         reading, attending = cold_rows / rates.b_s * slower[2] + asking, cold_rows / rates.b_c + asking
-        spent = Spent(hot_rows / rates.b_c * slower[1], reading, attending, waited=True, near=hot_rows)
+        now += reading
+        spent = Spent(
+            hot_rows / rates.b_c * slower[1], reading, attending, waited=True, near=hot_rows, asked=now - reading
+        )
         balance.spent(cold_rows, spent)
         counters.scanned_tokens += tokens - host
         wait = 5 * tokens / rates.f_s if rng.random() < stalled else 0.0
@@ -232,7 +235,19 @@ def test_rows_that_were_there_before_anybody_looked_do_not_slow_the_drive_down()
     balance = Balance(Split(0.5), Rates(1, 1, 1, 1), row_bytes=1)
     for step in range(20):
         balance.scored(100, 1.0)
-        balance.spent(10, Spent(0.1, 0.1 if step < 5 else 3.0, 0.0, waited=step < 5, near=10))
+        reading = 0.1 if step < 5 else 3.0
+        balance.spent(10, Spent(0.1, reading, 0.0, waited=step < 5, near=10, asked=step * 4.0))
+        balance.stepped(Counters())
+    assert balance.rates().b_s == pytest.approx(100)
+
+
+def test_rows_asked_for_while_others_were_coming_do_not_slow_the_drive_down():
+    """Two sequences' reads of 0.1 s each, the second begun with the first: 0.2 s in all."""
+    balance = Balance(Split(0.5), Rates(1, 1, 1, 1), row_bytes=1)
+    for step in range(20):
+        balance.scored(100, 1.0)
+        for reading in (0.1, 0.2):
+            balance.spent(10, Spent(0.1, reading, 0.0, waited=True, near=10, asked=step * 4.0))
         balance.stepped(Counters())
     assert balance.rates().b_s == pytest.approx(100)
 

@@ -235,6 +235,54 @@ def test_a_batch_equals_its_members(tmp_path):
             assert all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
+def _decode_batch(engine, geometry, generators):
+    """A step of every sequence in every layer, as a model takes it."""
+    given = [(s, _tokens(geometry, 1, generator)) for s, generator in enumerate(generators)]
+    batch = [(s, _flat(query), keys, values) for s, (query, keys, values) in given]
+    return [list(engine.decode_batch(layer, batch, SCALING)) for layer in range(geometry.layers)]
+
+
+@pytest.mark.parametrize(
+    "policy", [HillInfer(alpha=0.1, floor=8), HillInfer(alpha=0.1, scope="head"), HillInfer(alpha=1)]
+)
+@pytest.mark.parametrize("balance", ["auto", "0.5"])
+def test_steps_of_a_batch_that_overlap_equal_those_one_by_one(tmp_path, policy, balance):
+    geometry = _geometry(2, 2, layers=2)
+    alone, engine = _run(tmp_path, geometry, policy, sequences=3, steps=60, hot="40%", balance=balance)
+    counted = engine.settled_ledger()
+    engine.close()
+    _, engine = _run(tmp_path, geometry, policy, sequences=3, steps=0, hot="40%", balance=balance)
+    generators = [torch.Generator().manual_seed(s) for s in range(3)]
+    for generator in generators:
+        _tokens(geometry, 500, generator)
+    for step in range(60):
+        outs = _decode_batch(engine, geometry, generators)
+        for sequence in range(3):
+            expected = alone[(step + 1) * 3 + sequence]
+            assert all(torch.equal(outs[layer][sequence], expected[layer]) for layer in range(2)), (step, sequence)
+    assert engine.settled_ledger() == counted
+    engine.close()
+
+
+def test_the_next_sequences_rows_are_asked_for_before_the_last_ones_are_waited_for(tmp_path):
+    geometry = _geometry(2, 2, layers=2)
+    _, engine = _run(tmp_path, geometry, HillInfer(alpha=0.5, floor=8), sequences=3, steps=2, hot="60%")
+    calls, read = [], engine.csd.read
+
+    def noted(stream, positions, out):
+        ticket = read(stream, positions, out)
+        calls.append(("asked", *stream))
+        wait = ticket.wait
+        ticket.wait = lambda: (calls.append(("waited", *stream)), wait())[1]
+        return ticket
+
+    engine.csd.read = noted
+    _decode_batch(engine, geometry, [torch.Generator().manual_seed(s) for s in range(3)])
+    order = [("asked", 0), ("asked", 1), ("waited", 0), ("asked", 2), ("waited", 1), ("waited", 2)]
+    assert calls == [(what, layer, sequence) for layer in range(2) for what, sequence in order]
+    engine.close()
+
+
 def test_alpha_one_is_exact_attention(tmp_path):
     outs, engine = _run(tmp_path, _geometry(2, 2), HillInfer(alpha=1), steps=100)
     engine.close()

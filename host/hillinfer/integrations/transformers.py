@@ -372,19 +372,22 @@ class HillInferLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # trans
                 cache._expected = total + _LOOK_AHEAD
         valid = None if cache._history is None else cache._history[:, self._slots : total]  # in DRAM
         exact = length > 1 or self._slots < cache.prompt_length
-        run = engine.exact if exact else engine.decode
         with torch.inference_mode(False), torch.no_grad():
             if batch == 1 and valid is None:
+                run = engine.exact if exact else engine.decode
                 own = query.squeeze(0), keys.squeeze(0), values.squeeze(0)  # a third of the time that an index takes
                 return run(self._layer, 0, *own, scaling).unsqueeze(0)
-            if not exact:
-                engine.announce(self._layer, query, keys, values)
             out = torch.zeros_like(query)  # what padding attends to does not matter, but must be a number
-            for b in range(batch):
-                index = slice(None) if valid is None or bool(valid[b].all()) else valid[b].nonzero()[:, 0]
-                q, k, v = query[b, :, index], keys[b, :, index], values[b, :, index]
-                if q.shape[1]:
-                    out[b, :, index] = run(self._layer, b, q, k, v, scaling)
+            places = {b: index for b in range(batch) if (index := _present(valid, b)) is not None}
+            given = ((b, query[b, :, at], keys[b, :, at], values[b, :, at]) for b, at in places.items())
+            outs: Iterator[torch.Tensor]
+            if exact:
+                outs = (engine.exact(self._layer, *each, scaling) for each in given)
+            else:
+                engine.announce(self._layer, query, keys, values)
+                outs = engine.decode_batch(self._layer, given, scaling)
+            for (b, at), each in zip(places.items(), outs, strict=True):
+                out[b, :, at] = each
         return out
 
     def recorded(self) -> Iterator[Chunk]:
@@ -468,6 +471,13 @@ def _attention(
     if attention_mask is not None and attention_mask.dim() != 2:
         attention_mask = _padding_of(attention_mask)
     return layer.attend(query, key, value, attention_mask, scaling), None
+
+
+def _present(valid: torch.Tensor | None, sequence: int) -> slice | torch.Tensor | None:
+    """Which of the new tokens of a sequence are no padding, ``valid`` bool [B, T]; None: it has none of its own."""
+    if valid is None or bool(valid[sequence].all()):
+        return slice(None)
+    return valid[sequence].nonzero()[:, 0] if bool(valid[sequence].any()) else None
 
 
 def _padding_of(mask: torch.Tensor) -> torch.Tensor:

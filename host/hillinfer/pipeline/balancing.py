@@ -94,6 +94,7 @@ class Balance:
         self._step, self._typical, self._steps = Flows(), Flows(), 0
         self._last: deque[list[float]] = deque(maxlen=_STEPS)
         self._scanned = (0, 0.0)
+        self._arrived = 0.0  # when the last cold rows were there
         self._helped = 0.0  # tokens of the device's share that the host scored in this step
         self.last = Times(0.0, 0.0)
         """Seconds of the last step's two paths."""
@@ -119,11 +120,14 @@ class Balance:
         """Rows were attended, ``cold`` of them out of the cold pool, in that time.
 
         Where nobody waited for the cold ones, they were there before anybody looked: then the time is what the rate
-        so far makes it, if that is less.
+        so far makes it, if that is less. Where they were asked for while those of another sequence were still coming,
+        the drive was not theirs until those were there.
         """
         self._step.attended.add(spent.near * self._row_bytes, spent.attending)
         if cold:
-            nbytes, reading = cold * self._row_bytes, spent.reading
+            nbytes, arrived = cold * self._row_bytes, spent.asked + spent.reading
+            reading = arrived - max(spent.asked, self._arrived)
+            self._arrived = arrived
             if not spent.waited:
                 reading = min(reading, nbytes / self._typical.read.rate(nbytes / reading))
             self._step.read.add(nbytes, reading)

@@ -27,6 +27,7 @@ class Spent(NamedTuple):
 
     waited   whether anybody waited for the cold rows; if not, they were there earlier than that
     near     rows that were in memory
+    asked    when cold rows were asked for, seconds of time.perf_counter
     """
 
     attending: float = 0.0
@@ -34,6 +35,7 @@ class Spent(NamedTuple):
     attending_cold: float = 0.0
     waited: bool = False
     near: int = 0
+    asked: float = 0.0
 
 
 class Chosen(ABC):
@@ -160,7 +162,9 @@ class ChosenSets(Chosen):
             add(cold_rows, cold, located.cold_ranks)
             result = attention.finish()
         reading, rest = arrived - located.started, time.perf_counter() - arrived
-        self.spent = Spent(attended - start, reading, rest, arrived - waiting > _MOMENT, count - len(cold))
+        self.spent = Spent(
+            attended - start, reading, rest, arrived - waiting > _MOMENT, count - len(cold), located.started
+        )
         return result
 
 

@@ -8,7 +8,7 @@ all sequences. Prompts are attended exactly by every engine, so that the size of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -120,6 +120,36 @@ class Engine(ABC):
 
         query [H·G, 1, d], keys and values [H, 1, d] → [H·G, 1, d].
         """
+
+    def begin(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+    ) -> Callable[[], torch.Tensor]:
+        """``decode`` up to where it would wait for rows of the cold pool; called, what it returns ends the step.
+
+        Steps of other sequences may begin meanwhile. They end in the order they began, before the next layer's begin.
+        """
+        out = self.decode(layer, sequence, query, keys, values, scaling)
+        return lambda: out
+
+    def decode_batch(
+        self, layer: int, steps: Iterable[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]], scaling: float
+    ) -> Iterator[torch.Tensor]:
+        """``decode`` of several sequences, each (sequence, query, keys, values); one step's rows come while the next is
+        scored. No more than two are under way: the drive is busy, and rows take the memory of two steps."""
+        ending: Callable[[], torch.Tensor] | None = None
+        for sequence, query, keys, values in steps:
+            begun = self.begin(layer, sequence, query, keys, values, scaling)
+            if ending is not None:
+                yield ending()
+            ending = begun
+        if ending is not None:
+            yield ending()
 
     def announce(  # noqa: B027
         self, layer: int, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ from hillinfer.errors import DeviceError
 from hillinfer.kv.copies import ScoringCopy
 from hillinfer.kv.geometry import Geometry
 from hillinfer.kv.keys import ScoringKeys
-from hillinfer.pipeline.arrivals import arrivals
+from hillinfer.pipeline.arrivals import Arrived, arrivals
 from hillinfer.pipeline.balancing import open_balance
 from hillinfer.pipeline.choosing import Chooser
 from hillinfer.pipeline.chosen import Chosen, ChosenSets
@@ -208,6 +209,17 @@ class TieredEngine(Engine):
         values: torch.Tensor,
         scaling: float,
     ) -> torch.Tensor:
+        return self.begin(layer, sequence, query, keys, values, scaling)()
+
+    def begin(
+        self,
+        layer: int,
+        sequence: int,
+        query: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+    ) -> Callable[[], torch.Tensor]:
         work = self._works[Stream(layer, sequence)]
         stream, ahead = work.ready(), work.ahead
         grouped = self.geometry.group_heads(query)
@@ -235,8 +247,22 @@ class TieredEngine(Engine):
         if self.recorder is not None:
             self.recorder.chose(stream, chosen)
         if chosen is None:
-            return self._exact(stream.id, query, keys, values, scaling, decoding=True, count=selects)
-        own = None
+            out = self._exact(stream.id, query, keys, values, scaling, decoding=True, count=selects)
+            return lambda: out
+        return partial(self._end, work, chosen, arrived, grouped, keys, values, scaling)
+
+    def _end(
+        self,
+        work: Work,
+        chosen: Chosen,
+        arrived: Arrived | None,
+        grouped: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        scaling: float,
+    ) -> torch.Tensor:
+        """Attend to what was chosen, and to the step's own token; then it is cached."""
+        stream, own = work.stream, None
         if not chosen.has_row:
             own = self.geometry.pack_rows(keys, values) if arrived is None else arrived.own
         out, lse = chosen.attend(stream, grouped, own, scaling, self.trace, self._behind.catch_up)

@@ -12,7 +12,7 @@ from hillinfer import _native
 from hillinfer.kv.geometry import Geometry
 from hillinfer.store.reserve import reserve
 
-_KEPT = 2  # one that is read to, while the rows of the last step are placed
+_KEPT = 3  # two that are read to, where there is a batch, while the rows of the last step are placed
 _FEWEST = 64  # rows
 
 

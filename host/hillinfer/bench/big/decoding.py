@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -79,17 +80,21 @@ class KvDecoding(Contender):
 
     def step(self) -> None:
         """Raises IndexError when the workload has no more steps."""
-        workload, number = self._workload, self._next
         with ReadLog(self.device) as log:
-            for at, stream in enumerate(workload.streams):
-                steps = workload.steps[stream]
-                if self.foretells:
-                    self._foretell(at + 1, number)
-                self.engine.decode(
-                    *stream, steps.query[number], steps.keys[number], steps.values[number], workload.scaling
-                )
+            for layer in range(self._workload.layers):
+                for _ in self.engine.decode_batch(layer, self._batch(layer), self._workload.scaling):
+                    pass
         self.reads.append(log.reads)
         self._next += 1
+
+    def _batch(self, layer: int) -> Iterator[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """The step's token of each sequence; who predicts is told of the stream behind it first."""
+        workload, number = self._workload, self._next
+        for sequence in range(workload.sequences):
+            if self.foretells:
+                self._foretell(layer * workload.sequences + sequence + 1, number)
+            steps = workload.steps[Stream(layer, sequence)]
+            yield sequence, steps.query[number], steps.keys[number], steps.values[number]
 
     def _foretell(self, at: int, number: int) -> None:
         streams = self._workload.streams
@@ -122,10 +127,20 @@ class Reading(Contender):
         self._device = decoding.device
         self._steps = decoding.reads[1:]  # the first one fills the pool
         rows = max((len(positions) for reads in self._steps for _, positions in reads), default=0)
-        self._out = torch.zeros(rows, row_bytes, dtype=torch.uint8).numpy()
+        self._outs = [torch.zeros(rows, row_bytes, dtype=torch.uint8).numpy() for _ in range(2)]
         self._next = 0
 
     def step(self) -> None:
-        for stream, positions in self._steps[self._next % len(self._steps)]:
-            self._device.read(stream, positions, self._out[: len(positions)]).wait()
+        """As a decode step may: a layer's next sequence is asked for while the last one's rows come."""
+        coming: tuple[int, ReadTicket] | None = None
+        for number, (stream, positions) in enumerate(self._steps[self._next % len(self._steps)]):
+            if coming is not None and coming[0] != stream.layer:
+                coming[1].wait()
+                coming = None
+            ticket = self._device.read(stream, positions, self._outs[number % 2][: len(positions)])
+            if coming is not None:
+                coming[1].wait()
+            coming = stream.layer, ticket
+        if coming is not None:
+            coming[1].wait()
         self._next += 1
