@@ -13,6 +13,17 @@ from hillinfer.bench.big.line import BigRow, Effort, Line, LineBench
 from hillinfer.bench.bounds import Bound
 from hillinfer.bench.captures import Capture
 
+_OVER_BEST = {
+    "big_32k_over_best_baseline": methods.OURS,
+    "big_32k_margin_over_best_baseline": methods.OURS_MARGIN,
+    "big_32k_device_copy_over_best_baseline": methods.DEVICE_COPY,
+    "big_32k_device_copy_margin_over_best_baseline": methods.DEVICE_MARGIN,
+}
+_OVER_READS = {
+    "big_32k_over_reads_bound": (MHA, 1),
+    "big_32k_gqa_over_reads_bound": (GQA, 1),
+    "big_32k_gqa_batch_over_reads_bound": (GQA, 4),
+}
 Captures = Callable[[int], Capture]
 """The capture for a context of so many tokens, the decoded steps included."""
 
@@ -32,8 +43,7 @@ def run(
         arrangement = Arrangement(capture, line.shape)
         fitting = Line(line.shape, capture.tokens - effort.steps, line.sequences, line.layers)
         bench = LineBench(fitting, effort, arrangement, cold_dir, on_progress)
-        make = (methods.ours, methods.device_copy)
-        own = [each(effort.alpha, effort.dram, effort.copy) for each in make]
+        own = methods.ours(effort.alpha, effort.dram, effort.copy)
         found = bench.run(own, equal_alpha=line.sequences == 1)
         for row in found:
             row.context = line.context
@@ -58,20 +68,21 @@ class Figures:
 
 
 def summary(rows: Sequence[BigRow]) -> Figures:
-    """Of the lines at 32k, batch 1."""
+    """Of the lines at 32k; of batch 1 but for a step over its reads."""
     figures = Figures()
     mha, gqa = _at_32k(rows, MHA), _at_32k(rows, GQA)
     missing = "the line was not measured, or a method in it could not run (see the rows' notes)"
-    ours, full = _find(mha, methods.OURS), _find(mha, methods.FULL)
-    best, on_device = best_baseline(mha), _find(mha, methods.DEVICE_COPY)
+    ours, full, best = _find(mha, methods.OURS), _find(mha, methods.FULL), best_baseline(mha)
     figures.put("big_32k_over_full_offload", full, ours, missing)
     figures.put("big_32k_gqa_over_full_offload", _find(gqa, methods.FULL), _find(gqa, methods.OURS), missing)
-    figures.put("big_32k_over_best_baseline", best, ours, missing)
-    figures.put("big_32k_device_copy_over_best_baseline", best, on_device, missing)
+    for name, method in _OVER_BEST.items():
+        figures.put(name, best, _find(mha, method), missing)
     for name in ("moved_fraction", "hot_hit_rate"):
         figures.values[name] = None if ours is None else getattr(ours, name)
-    reads = None if ours is None or not ours.reads_ms or ours.layer_ms is None else ours.layer_ms / ours.reads_ms
-    figures.values["big_32k_over_reads_bound"] = reads
+    for name, (shape, sequences) in _OVER_READS.items():
+        row = _find(_at_32k(rows, shape, sequences), methods.OURS)
+        reads = None if row is None or not row.reads_ms or row.layer_ms is None else row.layer_ms / row.reads_ms
+        figures.values[name] = reads
     for name, value in figures.values.items():
         if value is None:
             figures.reasons.setdefault(name, missing)
@@ -102,8 +113,8 @@ def ratios(rows: Sequence[BigRow]) -> list[dict[str, Any]]:
     return found
 
 
-def _at_32k(rows: Sequence[BigRow], shape: Shape) -> list[BigRow]:
-    return [row for row in rows if row.shape == shape.name and row.context == 32768 and row.sequences == 1]
+def _at_32k(rows: Sequence[BigRow], shape: Shape, sequences: int = 1) -> list[BigRow]:
+    return [row for row in rows if (row.shape, row.context, row.sequences) == (shape.name, 32768, sequences)]
 
 
 def _find(rows: Sequence[BigRow], method: str) -> BigRow | None:
@@ -127,14 +138,17 @@ def as_dict(rows: Sequence[BigRow], settings: dict[str, Any]) -> dict[str, Any]:
 def bounds(rows: Sequence[BigRow]) -> dict[str, Bound]:
     """Of the ratios at 32k: HillInfer's rows read with nothing else."""
     mha, gqa = _at_32k(rows, MHA), _at_32k(rows, GQA)
+    best = best_baseline(mha)
+    compared: dict[str, tuple[BigRow | None, BigRow | None]] = {
+        "big_32k_over_full_offload": (_find(mha, methods.OURS), _find(mha, methods.FULL)),
+        "big_32k_gqa_over_full_offload": (_find(gqa, methods.OURS), _find(gqa, methods.FULL)),
+        **{name: (_find(mha, method), best) for name, method in _OVER_BEST.items()},
+    }
+    for name, line in _OVER_READS.items():
+        row = _find(_at_32k(rows, *line), methods.OURS)
+        compared[name] = row, row
     found = {}
-    for figure, ours, over in (
-        ("big_32k_over_full_offload", _find(mha, methods.OURS), _find(mha, methods.FULL)),
-        ("big_32k_gqa_over_full_offload", _find(gqa, methods.OURS), _find(gqa, methods.FULL)),
-        ("big_32k_over_best_baseline", _find(mha, methods.OURS), best_baseline(mha)),
-        ("big_32k_device_copy_over_best_baseline", _find(mha, methods.DEVICE_COPY), best_baseline(mha)),
-        ("big_32k_over_reads_bound", _find(mha, methods.OURS), _find(mha, methods.OURS)),
-    ):
+    for figure, (ours, over) in compared.items():
         if ours is None or over is None or not ours.reads_ms or ours.layer_ms is None or over.layer_ms is None:
             continue
         at_bound = 1.0 if ours is over else over.layer_ms / ours.reads_ms
