@@ -26,6 +26,8 @@ def test_written_and_read(tmp_path: Path) -> None:
         ({"version": 2}, "is of version 2, this is 1: evaluate again"),
         ({"rows": [{"policy": "full"}]}, "is damaged: rows.0.budget: Field required"),
         ({"more": 1}, "is damaged: more"),
+        ({"seed": -1}, "is damaged: seed"),
+        ({"rows": []}, "has no rows: evaluate again"),
     ],
 )
 def test_what_it_is_not_is_said(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -38,8 +40,9 @@ def test_what_it_is_not_is_said(tmp_path: Path, change: dict[str, Any], message:
 def test_no_file_no_json_nowhere_to_write(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="cannot be read"):
         read_results(tmp_path / "none.json")
-    (tmp_path / "text.json").write_text("[1, ")
-    with pytest.raises(SettingError, match="is not JSON"):
-        read_results(tmp_path / "text.json")
+    for text in ("[1, ", "[" * 100_000):
+        (tmp_path / "text.json").write_text(text)
+        with pytest.raises(SettingError, match="is not JSON"):
+            read_results(tmp_path / "text.json")
     with pytest.raises(SettingError, match="cannot be written"):
         write_results(tmp_path / "text.json" / "a.json", made_up([1.0]))

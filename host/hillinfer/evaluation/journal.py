@@ -49,7 +49,7 @@ class Journal:
         self._file.truncate(len(whole))
         try:
             lines = [dict(json.loads(line)) for line in whole.splitlines()]
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise SettingError(f"{self.path} is damaged: delete it, and the run starts anew") from None
         if not lines:
             self._write(head)

@@ -154,7 +154,7 @@ def read_results(path: Path) -> Results:
         content = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise SettingError(f"{path} cannot be read ({error.strerror}): name a file that hillinfer eval wrote") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SettingError(f"{path} is not JSON: name a file that hillinfer eval wrote") from None
     if not isinstance(content, dict) or content.get("kind") != "hillinfer-eval":
         raise SettingError(f"{path} holds no results of hillinfer eval")

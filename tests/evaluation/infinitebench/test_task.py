@@ -114,6 +114,11 @@ def test_long_prompts_are_cut_in_the_middle(tmp_path: Path) -> None:
         ("code_run", {"input": "What?"}, r"code_run\.jsonl, id 0: its input 'What\?' asks for nothing"),
         ("math_find", {"input": "What?"}, "asks for nothing"),
         ("passkey", {"answer": []}, "has no answer"),
+        ("passkey", {"answer": [["71432"]]}, "its answer .*71432.* is no text and no number"),
+        ("math_find", {"answer": ["five"]}, "id 0: its answer five is no number"),
+        ("math_calc", {"answer": [3, "five"]}, "id 0: its answer five is no whole number"),
+        ("math_calc", {"answer": [3.5]}, "id 0: its answer 3.5 is no whole number"),
+        ("code_run", {"answer": ["five"]}, "id 0: its answer five is no whole number"),
         ("passkey", {"answer": None}, "line 1: the field answer is null"),
     ],
 )

@@ -138,6 +138,7 @@ def test_an_unknown_subset_names_the_nearest() -> None:
         ({"answers": []}, "answers is not a list of texts"),
         ({"answers": [3]}, "answers is not a list of texts"),
         ({"all_classes": None}, "all_classes is empty"),
+        ({"all_classes": ["Number", 3]}, "all_classes is not a list of texts"),
         ({"length": "3000"}, 'line 1: the field length is "3000"'),
     ],
 )

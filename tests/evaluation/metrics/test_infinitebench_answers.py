@@ -44,6 +44,7 @@ def test_leading_values() -> None:
     assert leading_values("[1, 4, 9, 2]", ["1", "4", "8", "2"]) == 0.5
     assert leading_values("1 4 8 2 17", ["1", "4", "8", "2"]) == 1.0
     assert leading_values("", ["1"]) == 0.0
+    assert leading_values("04, " + "9" * 5000, ["4", "8"]) == 0.5  # more digits than int() reads
     # signs are not read, so the values end at the first below 0
     assert leading_values("3, -1, 5", ["3", "-1", "5"]) == pytest.approx(1 / 3)
 

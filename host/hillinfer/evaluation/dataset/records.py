@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from hillinfer.errors import DocumentError
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 Record = dict[str, Any]
 Fields = Mapping[str, type | tuple[type, ...]]
@@ -19,7 +22,7 @@ def read_lines(content: bytes, where: str, fields: Fields, limit: int | None = N
     """The first ``limit`` records of a JSON-lines file, blank lines left out; ``where`` names it in errors.
 
     DocumentError for bytes that are not UTF-8, a line that is no JSON object, a field that is missing or of another
-    type, and a file without a record.
+    type, half of a surrogate pair, and a file without a record.
     """
     lines = enumerate(_text(content, where).split("\n"), 1)  # not splitlines: U+2028 may stand in a string
     told = ((f"{where}, line {number}", line) for number, line in lines if line.strip())
@@ -47,6 +50,8 @@ def _parsed(text: str, where: str) -> Any:
     except json.JSONDecodeError as error:
         line = f", line {error.lineno}" if error.lineno > 1 else ""
         raise DocumentError(f"{where}{line} is not JSON ({error.msg}): was it cut off? Download it again") from error
+    except RecursionError:
+        raise DocumentError(f"{where} is not JSON (nested too deep): download it again") from None
 
 
 def _checked(record: Any, where: str, fields: Fields) -> Record:
@@ -59,6 +64,9 @@ def _checked(record: Any, where: str, fields: Fields) -> Record:
     for name, kind in fields.items():
         if not isinstance(record[name], kind):
             raise DocumentError(f"{where}: the field {name} is {json.dumps(record[name], ensure_ascii=False)[:60]}")
+    half = _HALF.search(json.dumps([record[name] for name in fields], ensure_ascii=False))
+    if half is not None:  # no tokenizer takes it
+        raise DocumentError(f"{where}: half of a character, \\u{ord(half.group()):x}, stands in it: download it again")
     return record
 
 

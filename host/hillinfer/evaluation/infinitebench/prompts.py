@@ -17,6 +17,7 @@ from hillinfer.evaluation.dataset.records import Record
 _CALL = re.compile(r"func_[0-9]+\(-?[0-9]+\)")
 _TARGET = re.compile(r"The .+ of")
 _OPTIONS = ("OPTION_A", "OPTION_B", "OPTION_C", "OPTION_D")
+_NUMBERS = {"math_find": "number", "math_calc": "whole number", "code_run": "whole number"}
 CHOICES = frozenset({"code_debug", "longbook_choice_eng"})
 
 
@@ -47,14 +48,32 @@ def answers(subset: str, record: Record) -> tuple[str, ...]:
     right = record["answer"] if isinstance(record["answer"], list) else [record["answer"]]
     if subset == "math_calc" and right and isinstance(right[0], list):
         right = right[0]
+    for each in right:
+        if not isinstance(each, str | int | float) or isinstance(each, bool):
+            raise DocumentError(f"{_name(subset, record)}: its answer {json.dumps(each)[:60]} is no text and no number")
     told = tuple(each if isinstance(each, str) else json.dumps(each) for each in right)
     if not told or not all(told):
         raise DocumentError(f"{_name(subset, record)}: it has no answer")
+    for each in told:
+        if not _readable(subset, each):
+            raise DocumentError(f"{_name(subset, record)}: its answer {each[:60]} is no {_NUMBERS[subset]}")
     if subset not in CHOICES or (len(told) == 2 and told[1] in tuple("ABCD")):
         return told
     if len(told) != 1 or told[0] not in record["options"][:4]:
         raise DocumentError(f"{_name(subset, record)}: its answer {', '.join(told)} is none of its options")
     return told[0], "ABCD"[record["options"].index(told[0])]
+
+
+def _readable(subset: str, answer: str) -> bool:
+    """Whether the subset's metric can read a right answer."""
+    try:
+        if _NUMBERS.get(subset) == "number":
+            float(json.loads(answer))
+        elif subset in _NUMBERS:
+            int(answer)
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def gold(subset: str, right: tuple[str, ...]) -> str:

@@ -53,6 +53,8 @@ class LongBench(Family):
         for record in records:
             if not record["answers"] or not all(isinstance(each, str) and each for each in record["answers"]):
                 raise DocumentError(f"{where}, _id {record['_id']}: answers is not a list of texts")
+            if not all(isinstance(each, str) for each in record["all_classes"] or ()):
+                raise DocumentError(f"{where}, _id {record['_id']}: all_classes is not a list of texts")
             if SUBSETS[subset].metric is classification and not record["all_classes"]:
                 raise DocumentError(f"{where}, _id {record['_id']}: all_classes is empty, and its metric needs them")
         return records

@@ -44,8 +44,8 @@ def leading_values(said: str, truth: Sequence[str]) -> float:
     Officially digits alone are read, so a value below 0 is never right; so it is here, to score alike.
     """
     right = 0
-    for number, expected in zip(map(int, _DIGITS.findall(said)), map(int, truth), strict=False):
-        if number != expected:
+    for number, expected in zip(_DIGITS.findall(said), truth, strict=False):
+        if (number.lstrip("0") or "0") != str(int(expected)):  # int() of what was said refuses thousands of digits
             break
         right += 1
     return right / len(truth)
