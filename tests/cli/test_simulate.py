@@ -71,13 +71,21 @@ def test_validate_holds_the_model_beside_the_clock(hill: Any, model_dir: Path, t
     shown = hill(*asked, "--rounds", 1, "--output", path)
     assert shown.code == 0, shown.err
     result = json.loads(path.read_text())
-    assert (result["kind"], result["version"], result["summary"]["settings"]) == ("hillinfer-simulate", 1, 4)
-    assert [(row["policy"], row["hot_share"]) for row in result["rows"]] == [
-        ("full", 1.0),
-        ("streaming-llm", 1.0),
-        ("hillinfer α=0.1", 0.2),
-        ("hillinfer α=0.1", 1.0),
-    ]
+    assert (result["kind"], result["version"], result["summary"]["settings"]) == ("hillinfer-simulate", 1, 13)
+    assert [(each["policy"], each["hot_share"]) for each in result["left_out"]] == [("leoam", 0.2)]
+    assert "index" in result["left_out"][0]["why"]
+    assert "left out: leoam" in shown.out
+    assert {row["policy"] for row in result["rows"]} == {
+        "full",
+        "streaming-llm",
+        "h2o",
+        "hillinfer α=0.1",
+        "hillinfer α=1",
+        "hillinfer α=0.1, lookahead 1",
+        "quest",
+        "leoam",
+        "infinigen",
+    }
     for row in result["rows"]:
         assert row["measured_ms"] > 0
         assert row["error"] == pytest.approx(row["simulated_ms"] / row["measured_ms"] - 1)

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from hillinfer.figures import paper, reports
+from hillinfer.simulation.paper.held import Held
+
 
 def test_a_figure_beside_its_statement(hill: Any, tmp_path: Path) -> None:
     output = tmp_path / "paper.json"
@@ -17,6 +20,11 @@ def test_a_figure_beside_its_statement(hill: Any, tmp_path: Path) -> None:
         assert words in shown.out
     told = json.loads(output.read_text())
     assert {row["figure"] for row in told["rows"]} == {"migration", "memory"}
+    statements = told["statements"]
+    assert statements["with_number"] == 2
+    assert str(Held(**statements)) in " ".join(shown.out.split())
+    assert str(Held(**statements)) == paper.held(reports.Paper.model_validate(told))
+    assert "(by our specification)" in shown.out
     answer = json.loads(hill("simulate", "paper", "--figure", "memory", "--output", output, "--json").out)
     assert answer == json.loads(output.read_text())
 

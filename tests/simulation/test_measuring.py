@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from hillinfer.integrations.transformers import geometry_of
-from hillinfer.simulation import validation
+from hillinfer.policies import HillInfer, Quest, StreamingLLM
+from hillinfer.simulation.hardware import Number
 from hillinfer.simulation.measuring.drive import DriveProbe
 from hillinfer.simulation.measuring.engine import EngineProbe
 from hillinfer.simulation.measuring.here import Probes
-from hillinfer.simulation.measuring.kept import KeptProbe
+from hillinfer.simulation.measuring.kept import BUDGET, KeptProbe
 from hillinfer.simulation.measuring.model import ModelProbe
 from hillinfer.simulation.measuring.stock import StockProbe
+from hillinfer.simulation.measuring.ways import Bare, indexed_way
+from hillinfer.simulation.validation_settings import settings_of
 from tests.tiny import tiny
 
 
@@ -49,7 +52,7 @@ def test_the_stock_cache_stays_as_long_as_it_was(model) -> None:
 
 
 def test_the_engine_by_its_parts(model, tmp_path) -> None:
-    probe = take(EngineProbe(model, 600, 0.2, "20%", tmp_path), 4)
+    probe = take(EngineProbe(model, HillInfer(alpha=0.2), 600, "20%", tmp_path), 4)
     assert probe.tokens == 604  # eight were decoded
     assert probe.attended == 121
     assert probe.median("cold") > 0
@@ -59,7 +62,7 @@ def test_the_engine_by_its_parts(model, tmp_path) -> None:
 
 
 def test_what_is_kept(model) -> None:
-    probe = take(KeptProbe(model, 500), 2)
+    probe = take(KeptProbe(model, StreamingLLM(budget=BUDGET), 500), 2)
     assert probe.attended == 100
     assert len(probe.samples["step"]) == 2
     probe.close()
@@ -88,12 +91,45 @@ def test_the_figures_are_of_one_layer(model, tmp_path) -> None:
     assert whole == pytest.approx(near.median("step")) or box.software.stock_layer == 0
 
 
+def test_a_policy_with_an_index_says_how_many_rows_it_attends_to(model, tmp_path) -> None:
+    probe = take(EngineProbe(model, Quest(budget="20%", dense_layers=1), 600, "120%", tmp_path), 2)
+    assert probe.whole_layers == 1
+    assert 0 < probe.median("head rows") <= probe.attended <= probe.median("rows") <= 3 * probe.attended
+    assert probe.median("locate") > 0
+    probe.close()
+
+
+def test_the_parts_of_an_indexed_step_give_the_step_again(model, tmp_path) -> None:
+    probes = [
+        take(EngineProbe(model, Quest(budget="20%", dense_layers=1), tokens, "120%", tmp_path), 3)
+        for tokens in (300, 2000)
+    ]
+    near, row_bytes, layers = probes[0], geometry_of(model, 1).row_bytes, 2
+    whole = {"layer": Number(1e-5, "test"), "attend": Number(1e9, "test")}
+    way = indexed_way(probes, Bare(0.0, layers, row_bytes), whole, 0.0)
+    again = whole["layer"] + near.tokens * row_bytes / whole["attend"] + way["layer"] + near.tokens * way["token"]
+    again += near.median("rows") * way["row"] + near.median("head rows") * row_bytes / way["attend"]
+    assert again == pytest.approx(near.median("step")) or way["layer"] == 0
+    for probe in probes:
+        probe.close()
+
+
 def test_settings_and_what_they_are_called() -> None:
-    settings = validation.settings_of([512, 1024], [0.1], [0.2, 1.0])
-    assert [(each.context, each.policy, each.hot_share) for each in settings[:4]] == [
+    settings = settings_of([512, 1024], [0.1], [0.2, 1.0])
+    assert [(each.context, each.policy, each.hot_share) for each in settings[: len(settings) // 2]] == [
         (512, "full", 1.0),
         (512, "streaming-llm", 1.0),
+        (512, "h2o", 1.0),
         (512, "hillinfer α=0.1", 0.2),
         (512, "hillinfer α=0.1", 1.0),
+        (512, "hillinfer α=1", 0.2),
+        (512, "hillinfer α=1", 1.0),
+        (512, "hillinfer α=0.1, lookahead 1", 0.2),
+        (512, "quest", 0.2),
+        (512, "quest", 1.0),
+        (512, "leoam", 0.2),
+        (512, "leoam", 1.0),
+        (512, "infinigen", 0.2),
+        (512, "infinigen", 1.0),
     ]
-    assert len(settings) == 8
+    assert {each.context for each in settings[14:]} == {1024}

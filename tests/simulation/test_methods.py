@@ -19,7 +19,7 @@ from hillinfer.simulation.methods.kept import Kept
 from hillinfer.simulation.methods.retrieval import Retrieval
 from hillinfer.simulation.run import simulate
 from hillinfer.simulation.trace import LayerStep, Trace
-from tests.simulation.boxes import SHAPE, box
+from tests.simulation.boxes import SHAPE, box, here, way
 
 TOKENS = 100_000
 WORK = LayerStep(TOKENS, 20_000, 80_000, 10_000, 7_000, 2_000, 1_000, 2_500, 500, 64)
@@ -166,6 +166,42 @@ def test_a_machine_that_does_all_by_itself() -> None:
     """Without a GPU and a card one thread scores, selects and attends, the drive beside it."""
     hardware = box(gpu=False, card=False, cpu__score=KEYS, cpu__select=TOKENS, cpu__attend=8_001 * ROW, ssd__iops=250)
     assert seconds(hardware, HillInfer()) == pytest.approx(2 + 4 + 2_000 / 8_001)  # reads hide the attention
+
+
+def test_on_the_processor_each_policy_takes_what_was_measured_of_it() -> None:
+    hardware = here(
+        ways={
+            "h2o": way(layer=2, attend=ROW),
+            "quest": way(layer=3, token=1e-3, row=1e-2, attend=10 * ROW),
+            "infinigen": way(layer=3),
+        },
+        whole=way(layer=1, attend=TOKENS * ROW),
+    )
+    assert seconds(hardware, methods.named("h2o"), LayerStep(50, attended=9)) == pytest.approx(2 + 10 + 1)
+    kept = LayerStep(1000, attended=400, hot_rows=300, head_rows=100)
+    assert seconds(hardware, methods.named("quest"), kept) == pytest.approx(3 + 1 + 4 + 10.1)
+    everything = LayerStep(TOKENS, attended=TOKENS)
+    for name in ("quest", "infinigen", "hillinfer"):
+        assert seconds(hardware, methods.named(name), everything) == pytest.approx(1 + 1)
+    with pytest.raises(SettingError, match="what leoam takes was not measured"):
+        seconds(hardware, methods.named("leoam"), kept)
+
+
+def test_what_is_foretold_is_read_while_a_layer_works() -> None:
+    """Choosing takes 1 s and the read 2 s: the second layer's is there when the first, of 4 s, is over."""
+    cold = LayerStep(1000, attended=200, cold_rows=200, cold_requests=2, read_rows=200)
+    hardware = here(ways={"infinigen": way(layer=1), "quest": way(layer=1)}, ssd__iops=1.0)
+    slow = hardware.changed(cpu__linear=Number(SHAPE.layer_weights / 4, "test"))
+    asked, foretold = (
+        simulate(slow, SHAPE, methods.named(name), trace(cold)).seconds for name in ("quest", "infinigen")
+    )
+    assert asked - foretold == pytest.approx(2.0, rel=0.05)
+    ahead = replace(
+        cold, host_scored=1000, ahead_rows=200, ahead_requests=2, ahead_hits=200, cold_requests=0, read_rows=0
+    )
+    guessing = hardware.changed(software__guess_layer=Number(0.5, "test"))
+    found = simulate(guessing, SHAPE, HillInfer(lookahead=True), trace(ahead)).seconds
+    assert found == pytest.approx(2.5, rel=0.01)  # a guess, and its read; nothing is read ahead for the first layer
 
 
 def test_what_does_not_fit() -> None:

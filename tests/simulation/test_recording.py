@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -75,6 +75,35 @@ def test_a_step_that_attends_to_everything(model, ids, tmp_path) -> None:
         _, recording, *_ = decode(cache, model, ids, recorded=True)
     for step in recording.trace("tiny").steps:
         assert all(work.attended == work.tokens and work.cold_rows and not work.scored for work in step)
+        assert all(0 < work.cold_requests < work.cold_rows / 10 for work in step)  # neighbours come together
+
+
+def test_what_is_read_ahead_is_counted_for_the_layer_that_it_is_for(model, ids, tmp_path) -> None:
+    store = StoreSettings(hot_bytes=Budget.parse("40%"), device_bytes=Budget.parse("64KiB"), cold_dir=tmp_path)
+    policy = HillInfer(alpha=0.1, floor=8)
+    with HillInferCache(model, policy, store=store) as cache:
+        _, asked, *_ = decode(cache, model, ids, recorded=True)
+    with HillInferCache(model, policy, store=replace(store, lookahead=1)) as cache:
+        _, ahead, *_ = decode(cache, model, ids, recorded=True)
+        ledger = cache.engine(1).settled_ledger()
+    steps = ahead.trace("tiny").steps
+    works = [work for step in steps for work in step]
+    assert sum(work.ahead_hits for work in works) == ledger.ahead_hits > 0
+    assert sum(work.ahead_rows for work in works) >= ledger.ahead_rows
+    assert not any(step[0].ahead_rows for step in steps)  # nothing is before the first layer
+    assert all(work.ahead_hits <= work.cold_rows for work in works)
+    for before, work in zip((work for step in asked.trace("tiny").steps for work in step), works, strict=True):
+        assert before.cold_rows == work.cold_rows
+        if not work.ahead_hits:
+            assert work.cold_requests == before.cold_requests
+            assert work.read_rows == pytest.approx(before.read_rows, rel=0.1)  # without what alignment adds
+
+
+def test_heads_with_sets_of_their_own(model, ids, tmp_path) -> None:
+    with HillInferCache(model, Quest(budget="20%", dense_layers=0), store=StoreSettings(cold_dir=tmp_path)) as cache:
+        _, recording, *_ = decode(cache, model, ids, recorded=True)
+    for step in recording.trace("tiny").steps:
+        assert all(0 < work.each_head <= min(work.attended, 0.2 * work.tokens + 1) for work in step)
 
 
 def test_what_drops_tokens_is_recorded_by_what_it_keeps(model, ids) -> None:
@@ -127,20 +156,20 @@ def test_files_that_are_none(tmp_path) -> None:
 def test_scaling_keeps_shares(model, ids, tmp_path) -> None:
     from hillinfer.simulation import shape
 
-    work = LayerStep(1000, 200, 800, 100, 70, 20, 10, 24, 5, 64)
+    work = LayerStep(1000, 200, 800, 100, 70, 20, 10, 24, 5, 64, 60, 16, 8, 6)
     trace = Trace("m", "p", [[work, LayerStep(1000)]] * 2)
     other = shape.named("opt-6.7b")
     scaled = trace.scaled(other, sequences=4, tokens=2000, steps=3)
     assert len(scaled.steps) == 3
     assert scaled.layers == other.layers
     first, last = scaled.steps[0][0], scaled.steps[2][31]
-    assert first == LayerStep(8000, 1600, 6400, 800, 560, 160, 80, 192, 40, 256)
+    assert first == LayerStep(8000, 1600, 6400, 800, 560, 160, 80, 192, 40, 256, 480, 128, 64, 48)
     assert last == LayerStep(2002 * 4)
     for step in scaled.steps:
         for each in step[:16]:
             assert each.scored == each.tokens
             assert each.newest_rows >= 0
-    assert len(fields(LayerStep)) == 10
+    assert len(fields(LayerStep)) == 14
     with pytest.raises(SettingError):
         Trace("m", "p", [])
     with pytest.raises(DocumentError):

@@ -78,7 +78,7 @@ def run_command(
 
     box, model = boxes.load(hardware), shapes.named(shape)
     chosen = {name: methods.named(name) for name in method or methods.METHODS}
-    found = runs.recorded(runs.PAPER_LOW) if recorded is None else load(recorded)
+    found = runs.recorded(runs.PAPER_LOW.near(tokens)) if recorded is None else load(recorded)
     if found.policy != "hillinfer":
         raise SettingError(
             f"{recorded} was recorded with {found.policy}, and methods go by what hillinfer selects: "
@@ -248,19 +248,24 @@ def validate_command(
     from hillinfer.models import load
     from hillinfer.simulation import validation
     from hillinfer.simulation.model_shape import shape_of
+    from hillinfer.simulation.validation_settings import settings_of
 
     loaded = load(model)
     shape = shape_of(loaded.model, loaded.name)
     ids = document_tokens(loaded.tokenizer, text, max(lengths) + validation.decoded(rounds))
-    settings = validation.settings_of(lengths, shares, pools)
+    settings = settings_of(lengths, shares, pools)
     with progress() as say:
-        rows, box = validation.validate(loaded.model, ids, shape, settings, cold_dir, rounds=rounds, on_progress=say)
-    result = validation.as_dict(rows, box, {"model": loaded.name, "rounds": rounds})
+        found = validation.validate(loaded.model, ids, shape, settings, cold_dir, rounds=rounds, on_progress=say)
+    result = validation.as_dict(found, {"model": loaded.name, "rounds": rounds})
     write_result(output, result)
     if as_json:
         write_json(result)
         return
-    _show(loaded.name, rows)
+    _show(loaded.name, found.rows)
+    for each in found.left_out:
+        stdout().print(
+            f"left out: {each.policy}, {each.context:,} tokens, {each.hot_share:.0%}: {each.why}", soft_wrap=True
+        )
     show_summary(result["summary"])
     stdout().print(f"written: {output}")
 

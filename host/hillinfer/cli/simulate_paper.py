@@ -70,7 +70,8 @@ def paper_command(
         for note in each.notes:
             console.print(f"[dim]{note}[/]", soft_wrap=True)
     console.print(
-        f"{result['reproduced']} of {result['compared']} values within {result['close']:.0%} of what is stated"
+        f"{result['reproduced']} of {result['compared']} values are within {result['close']:.0%} of what is stated. "
+        f"{report.statements(found)}"
     )
     console.print(f"written: {output}")
 
@@ -97,9 +98,9 @@ def _record(say: Callable[[str], None]) -> None:
     from hillinfer.simulation.paper.record_thresholds import record_thresholds
 
     loaded = load(None)
-    ids = document_tokens(loaded.tokenizer, None, runs.TOKENS + runs.STEPS)
+    ids = document_tokens(loaded.tokenizer, None, runs.LONG_TOKENS + runs.LONG_STEPS)
     given = (loaded.model, loaded.name, ids)
-    record(*given, runs.ALL, runs.TOKENS, runs.STEPS, runs.folder(), say)
+    record(*given, (*runs.ALL, *runs.LONG), runs.folder(), say)
     record_thresholds(*given, runs.TOKENS, runs.STEPS // 2, runs.folder() / THRESHOLDS_FILE, say)
     runs.recorded.cache_clear()
     setting.work.cache_clear()

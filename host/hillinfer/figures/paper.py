@@ -9,6 +9,7 @@ from hillinfer.figures.numbers import NONE, short
 from hillinfer.figures.palette import look
 from hillinfer.figures.picture import Picture, Table
 from hillinfer.figures.reports import Paper, PaperFigure, Stated, Statement
+from hillinfer.simulation.paper.held import held as count_held
 
 _WIDE = 30.0
 """Largest over smallest value from which an axis is logarithmic."""
@@ -58,16 +59,16 @@ def statements(report: Paper) -> Table:
 
 def held(report: Paper) -> str:
     """How many statements hold."""
-    each = [[row.reproduced is True for row in rows] for rows in _by_statement(report).values()]
-    whole, part = sum(map(all, each)), sum(any(met) and not all(met) for met in each)
-    return f"Of {len(each)} statements with a number {whole} hold in every value and {part} in some."
+    return str(
+        count_held((said, row.reproduced is True) for said, rows in _by_statement(report).items() for row in rows)
+    )
 
 
 def _by_statement(report: Paper) -> dict[str, list[Stated]]:
     found: dict[str, list[Stated]] = {}
     for row in report.rows:
         if row.paper is not None and row.reproduced is not None:
-            found.setdefault(row.paper.says, []).append(row)
+            found.setdefault(row.paper.says + _mark(row.paper), []).append(row)
     return found
 
 
@@ -141,14 +142,18 @@ def _cells(row: Stated) -> tuple[str, ...]:
 
 
 def stated(said: Statement) -> str:
-    """In short, as ``4.21–8.56 ×`` or ``≤ 25 s``; in the paper's words where it gives no number."""
+    """In short, as ``4.21–8.56 ×`` or ``≤ 25 s``; in words where no number is known. Marked if they are not theirs."""
     if said.low is None and said.high is None:
-        return said.says
+        return said.says + _mark(said)
     if said.low is None or said.high is None:
         sign, bound = ("≤", said.high) if said.low is None else ("≥", said.low)
-        return f"{sign} {bound:g} {said.unit}"
+        return f"{sign} {bound:g} {said.unit}{_mark(said)}"
     between = f"{said.low:g}" if said.low == said.high else f"{said.low:g}–{said.high:g}"
-    return f"{between} {said.unit}"
+    return f"{between} {said.unit}{_mark(said)}"
+
+
+def _mark(said: Statement) -> str:
+    return f" ({said.mark})" if said.mark else ""
 
 
 def _number(value: float | None) -> str:

@@ -343,6 +343,7 @@ class Statement(_Read):
     low: float | None
     high: float | None
     unit: str
+    mark: str = ""
 
 
 class Stated(_Read):

@@ -95,11 +95,11 @@ class Machine:
         """With those of the input embedding."""
         return self.shape.weights + self.shape.head_weights
 
-    def attend(self, rows: float, name: str = "attend") -> simpy.Event:
-        """Attention to rows where it is computed."""
+    def attend(self, rows: float, name: str = "attend", rate: float | None = None) -> simpy.Event:
+        """Attention to rows where it is computed; ``rate``: the processor's, if not that of HillInfer's steps."""
         nbytes = rows * self.shape.row_bytes
         if self.hardware.gpu is None:
-            return self._on_cpu(name, nbytes / self.hardware.cpu.attend, nbytes)
+            return self._on_cpu(name, nbytes / (rate or self.hardware.cpu.attend), nbytes)
         return self.flows.start(name, {"gpu": nbytes / self.hardware.gpu.bandwidth})
 
     def attend_stock(self, tokens: float) -> Steps:
@@ -114,14 +114,18 @@ class Machine:
             yield self._on_cpu("append", nbytes / software.stock_append, 2 * nbytes)
             yield self._on_cpu("attend", nbytes / software.stock_attend, nbytes)
 
-    def attend_kept(self, rows: float) -> Steps:
-        """Attention to what a policy keeps of the tokens, and who is dropped next."""
-        nbytes, software = rows * self.shape.row_bytes, self.hardware.software
+    def attend_kept(self, rows: float, policy: str = "") -> Steps:
+        """Attention to what a policy keeps of the tokens, and who is dropped next; "": one that weighs nothing."""
+        software = self.hardware.software
         if self.on_gpu or software is None:
             yield self.attend(rows)
             return
-        yield self.overhead("kept rows", software.kept_layer * self.sequences)
-        yield self._on_cpu("attend", nbytes / software.kept_attend, nbytes)
+        layer, rate = software.kept_layer, software.kept_attend
+        if policy:
+            way = software.way(policy)
+            layer, rate = way.layer, way.attend
+        yield self.overhead("kept rows", layer * self.sequences)
+        yield self.attend(rows, rate=rate)
 
     def overhead(self, name: str, seconds: float) -> simpy.Event:
         """Programs at work on the step's thread."""

@@ -19,8 +19,10 @@ from hillinfer.pipeline.chosen import Chosen
 from hillinfer.pipeline.contract import Engine
 from hillinfer.pipeline.engine import TieredEngine
 from hillinfer.policies.base import SelectingPolicy
+from hillinfer.simulation.requests import asked
 from hillinfer.simulation.trace import LayerStep, Positions, Trace
 from hillinfer.simulation.trace_file import load, save
+from hillinfer.store.staging import StagedRead
 
 __all__ = ["Recording", "load", "save"]
 
@@ -39,6 +41,8 @@ class Recording:
         self._works: defaultdict[Stream, list[LayerStep]] = defaultdict(list)
         self._places: defaultdict[Stream, list[_Places]] = defaultdict(list)
         self._positions = positions and engine.sequences == 1
+        self._ahead: dict[Stream, int] = {}  # rows that are read ahead for a stream's coming step
+        self._seen = engine.ledger.ahead_rows
         if isinstance(engine, TieredEngine):
             engine.recorder = self
         else:
@@ -64,8 +68,15 @@ class Recording:
         below = selected[: int(np.searchsorted(selected, stored))]
         cold = below[~hot[below]]
         reading = None if chosen is None else chosen.reading
-        requests = int(np.count_nonzero(np.diff(cold, prepend=-2) > 1)) if reading is None else reading.requests
-        read = len(cold) if reading is None else -(-reading.nbytes // engine.geometry.row_bytes)
+        if reading is not None and reading.requests:
+            requests, read = reading.requests, -(-reading.nbytes // engine.geometry.row_bytes)
+        else:  # a read of everything comes piece by piece, one that was begun ahead in two parts: neither says
+            requests, read = asked(cold, engine.geometry.row_bytes)
+        hits = reading.hits if isinstance(reading, StagedRead) else 0
+        ahead = self._ahead.pop(stream.id, 0)
+        missed, gaps = (len(cold) - hits) / max(1, len(cold)), read / max(1, len(cold))
+        early = round(ahead * requests / len(cold)) if len(cold) else ahead
+        self._look_ahead(stream.id)
         theirs = np.zeros(-(-tokens // TILE), bool)
         if chosen is not None and isinstance(engine.policy, SelectingPolicy):
             for run in stream.device_runs():
@@ -81,15 +92,26 @@ class Recording:
                 attended=len(selected),
                 hot_rows=len(below) - len(cold),
                 cold_rows=len(cold),
-                cold_requests=requests,
-                read_rows=max(len(cold), read),
+                cold_requests=min(len(cold) - hits, -int(-requests * missed // 1)),
+                read_rows=max(len(cold) - hits, round(read * missed)),
                 written_rows=TILE if stream.device_tier.full else 0,
+                head_rows=0 if len(sets) == 1 else round(sum(map(len, sets)) / len(sets)),
+                ahead_rows=round(ahead * gaps) if len(cold) else ahead,
+                ahead_requests=early,
+                ahead_hits=hits,
             )
         )
         if self._positions:
             attended = getattr(engine.policy, "attended", None)
             pinned = tokens - attended(tokens) if attended is not None else tokens
             self._places[stream.id].append((selected, hot, ~theirs, pinned))
+
+    def _look_ahead(self, stream: Stream) -> None:
+        """What was read ahead since the last layer's step is for the next layer (``integrations/predict.py``)."""
+        ahead = self._engine.ledger.ahead_rows
+        if ahead > self._seen:
+            self._ahead[Stream(stream.layer + 1, stream.sequence)] = ahead - self._seen
+            self._seen = ahead
 
     def settled(self, stream: Stream, moved: int) -> None:
         """Behind a step of a tiered engine."""

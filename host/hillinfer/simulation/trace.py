@@ -25,6 +25,9 @@ class LayerStep:
     cold_requests   reads they took, neighbours and small gaps being one; read_rows: with the gaps
     moved_rows      entered the hot pool behind the step
     written_rows    left the compute device for the log
+    head_rows       rows that a KV head attends to, on average; 0: each attends to all
+    ahead_rows      read before the step asked for them (lookahead), with the gaps; ahead_requests: reads they took
+    ahead_hits      cold rows that were among them: ``cold_requests`` and ``read_rows`` are of the others
     """
 
     tokens: int
@@ -37,6 +40,10 @@ class LayerStep:
     read_rows: int = 0
     moved_rows: int = 0
     written_rows: int = 0
+    head_rows: int = 0
+    ahead_rows: int = 0
+    ahead_requests: int = 0
+    ahead_hits: int = 0
 
     @property
     def scored(self) -> int:
@@ -48,16 +55,32 @@ class LayerStep:
         """Rows attended that are on the compute device anyway."""
         return self.attended - self.hot_rows - self.cold_rows
 
+    @property
+    def each_head(self) -> int:
+        """Rows that a KV head attends to, on average."""
+        return self.head_rows or self.attended
+
+    @property
+    def asked_rows(self) -> int:
+        """Rows that are read when the step asks for them, with the gaps."""
+        return max(self.cold_rows - self.ahead_hits, self.read_rows)
+
     def times(self, factor: float) -> LayerStep:
         """As much of everything, to whole numbers; what adds up goes on to do so."""
         tokens, host = round(self.tokens * factor), round(self.host_scored * factor)
         device = round((self.host_scored + self.device_scored) * factor) - host
         hot, cold = round(self.hot_rows * factor), round(self.cold_rows * factor)
         attended = max(hot + cold, min(tokens, round(self.attended * factor)))
-        read = max(cold, round(self.read_rows * factor))
-        requests = min(cold, round(self.cold_requests * factor)) or min(1, cold)
+        hits = min(cold, round(self.ahead_hits * factor))
+        missed = cold - hits
+        read = max(missed, round(self.read_rows * factor))
+        requests = min(missed, round(self.cold_requests * factor)) or min(1, missed)
         moved, written = round(self.moved_rows * factor), round(self.written_rows * factor)
-        return LayerStep(tokens, host, device, attended, hot, cold, requests, read, moved, written)
+        heads, ahead = min(attended, round(self.head_rows * factor)), round(self.ahead_rows * factor)
+        early = min(ahead, round(self.ahead_requests * factor)) or min(1, ahead)
+        return LayerStep(
+            tokens, host, device, attended, hot, cold, requests, read, moved, written, heads, ahead, early, hits
+        )
 
 
 @dataclass(frozen=True)

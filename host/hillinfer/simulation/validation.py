@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
@@ -15,18 +15,17 @@ from transformers import DynamicCache, PreTrainedModel
 from hillinfer.bench.steps import Decoding
 from hillinfer.bench.timing import in_turns, median_ms
 from hillinfer.config import Budget, StoreSettings
+from hillinfer.errors import MemoryBudgetError
 from hillinfer.integrations.prompt_record import PromptRecord
 from hillinfer.integrations.transformers import NAME, HillInferCache
-from hillinfer.policies import HillInfer, StreamingLLM
-from hillinfer.simulation import methods
 from hillinfer.simulation.hardware import Hardware
 from hillinfer.simulation.measuring.here import Probes
-from hillinfer.simulation.measuring.kept import BUDGET
 from hillinfer.simulation.recorded_run import stock_trace
 from hillinfer.simulation.recording import Recording
 from hillinfer.simulation.run import simulate
 from hillinfer.simulation.shape import Shape
 from hillinfer.simulation.trace import Trace
+from hillinfer.simulation.validation_settings import DROPPING, Setting
 
 KIND, VERSION = "hillinfer-simulate", 1
 CHUNK = 512
@@ -34,26 +33,6 @@ CHUNK = 512
 LIMIT = 0.2
 """How far a simulated step may be from the measured one."""
 _BLOCK, _RECORDED = 8, 8
-_ALL = "103%"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A way to decode.
-
-    method     as the timing model names it: "full-device" for the stock cache, "hillinfer", "streaming-llm"
-    alpha      share of the tokens attended, of hillinfer; hot_share: of the KV, in DRAM
-    """
-
-    context: int
-    method: str
-    alpha: float = 1.0
-    hot_share: float = 1.0
-
-    @property
-    def policy(self) -> str:
-        """As a row names it."""
-        return {"full-device": "full", "hillinfer": f"hillinfer α={self.alpha:g}"}.get(self.method, self.method)
 
 
 @dataclass(frozen=True)
@@ -67,6 +46,24 @@ class Row:
     simulated_ms: float
     error: float
     busy: dict[str, float]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A setting that cannot be had here, and why."""
+
+    policy: str
+    context: int
+    hot_share: float
+    why: str
+
+
+class Validation(NamedTuple):
+    """What came of it."""
+
+    rows: list[Row]
+    hardware: Hardware
+    left_out: list[LeftOut]
 
 
 @dataclass
@@ -83,19 +80,6 @@ def decoded(rounds: int) -> int:
     return rounds * (_BLOCK + 1) + _RECORDED
 
 
-def settings_of(contexts: Sequence[int], alphas: Sequence[float], hot_shares: Sequence[float]) -> list[Setting]:
-    """At each context the stock cache, what drops four fifths of the tokens, and every combination of hillinfer's."""
-    return [
-        setting
-        for context in contexts
-        for setting in [
-            Setting(context, "full-device"),
-            Setting(context, "streaming-llm"),
-            *(Setting(context, "hillinfer", alpha, hot) for alpha in alphas for hot in hot_shares),
-        ]
-    ]
-
-
 def validate(
     model: PreTrainedModel,
     ids: torch.Tensor,
@@ -105,13 +89,14 @@ def validate(
     *,
     rounds: int = 3,
     on_progress: Callable[[str], None] = print,
-) -> tuple[list[Row], Hardware]:
+) -> Validation:
     """Measure all settings and the machine itself, in turns, and simulate the same steps with the machine's figures.
 
     ids   int64 [n]: a text, longer than the longest context by the steps that are decoded
     """
     probes = Probes(model, cold_dir, on_progress)
     measured: list[Measured] = []
+    left_out: list[LeftOut] = []
     try:
         longest = max(setting.context for setting in settings)
         prompt = PromptRecord(
@@ -123,13 +108,13 @@ def validate(
         try:
             for context in sorted({setting.context for setting in settings}):
                 here = [setting for setting in settings if setting.context == context]
-                measured += _measure(model, ids, prompt, here, probes, cold_dir, rounds, on_progress)
+                measured += _measure(model, ids, prompt, here, probes, cold_dir, rounds, left_out, on_progress)
         finally:
             prompt.close()
         hardware = probes.hardware()
     finally:
         probes.close()
-    return [_row(hardware, shape, each) for each in measured], hardware
+    return Validation([_row(hardware, shape, each) for each in measured], hardware, left_out)
 
 
 def _measure(
@@ -140,15 +125,21 @@ def _measure(
     probes: Probes,
     cold_dir: Path | None,
     rounds: int,
+    left_out: list[LeftOut],
     on_progress: Callable[[str], None],
 ) -> list[Measured]:
     """The settings of one context, their steps in turns with the machine's measurements."""
     context = settings[0].context
     with contextlib.ExitStack() as opened:
-        decodings = []
+        decodings, opened_settings = [], []
         for setting in settings:
             on_progress(f"{context} tokens: filling {setting.policy}")
-            cache = _open(model, setting, cold_dir, opened, decoded(rounds))
+            try:
+                cache = _open(model, setting, cold_dir, opened, decoded(rounds))
+            except MemoryBudgetError as error:  # a pool too small for an index and what a step attends to
+                left_out.append(LeftOut(setting.policy, context, setting.hot_share, str(error)))
+                continue
+            opened_settings.append(setting)
             prompt.replay(cache, context)
             name = NAME if isinstance(cache, HillInferCache) else "sdpa"
             decodings.append(Decoding(setting.policy, model, cache, name, ids[context:]))
@@ -160,7 +151,7 @@ def _measure(
         )
         return [
             Measured(setting, seconds, _record(decoding, shape_layers=len(prompt.cache.layers)))
-            for setting, decoding, seconds in zip(settings, decodings, times, strict=False)
+            for setting, decoding, seconds in zip(opened_settings, decodings, times, strict=False)
         ]
 
 
@@ -169,11 +160,10 @@ def _open(
 ) -> Any:
     if setting.method == "full-device":
         return DynamicCache(config=model.config)
-    if setting.method == "streaming-llm":
-        return opened.enter_context(HillInferCache(model, StreamingLLM(budget=BUDGET)))
-    hot = _ALL if setting.hot_share >= 1 else f"{setting.hot_share:.2%}"
-    store = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=cold_dir)
-    cache = opened.enter_context(HillInferCache(model, HillInfer(alpha=setting.alpha), store=store))
+    if setting.method in DROPPING:
+        return opened.enter_context(HillInferCache(model, setting.opened()))
+    store = StoreSettings(hot_bytes=Budget.parse(setting.hot), cold_dir=cold_dir, lookahead=setting.lookahead)
+    cache = opened.enter_context(HillInferCache(model, setting.opened(), store=store))
     cache.expect(setting.context + steps)
     return cache
 
@@ -193,15 +183,16 @@ def _record(decoding: Decoding, shape_layers: int) -> Trace:
 
 def _row(hardware: Hardware, shape: Shape, measured: Measured) -> Row:
     setting = measured.setting
-    simulated = simulate(hardware, shape, methods.named(setting.method), measured.trace)
+    simulated = simulate(hardware, shape, setting.simulated(), measured.trace)
     ours, theirs = simulated.median_step * 1e3, median_ms(measured.seconds)
     return Row(
         setting.policy, setting.context, setting.hot_share, theirs, ours, ours / theirs - 1, simulated.busy_shares
     )
 
 
-def as_dict(rows: Sequence[Row], hardware: Hardware, told: dict[str, Any]) -> dict[str, Any]:
+def as_dict(found: Validation, told: dict[str, Any]) -> dict[str, Any]:
     """Rows and summary, ready for JSON."""
+    rows, hardware, left_out = found
     errors = [abs(row.error) for row in rows]
     return {
         "kind": KIND,
@@ -209,6 +200,7 @@ def as_dict(rows: Sequence[Row], hardware: Hardware, told: dict[str, Any]) -> di
         **told,
         "hardware": hardware.model_dump(),
         "rows": [asdict(row) for row in rows],
+        "left_out": [asdict(each) for each in left_out],
         "summary": {
             "settings": len(rows),
             "max_error": max(errors),

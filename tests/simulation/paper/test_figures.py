@@ -59,15 +59,22 @@ def test_an_unknown_figure_names_the_nearest() -> None:
 
 
 def test_the_recorded_runs_are_the_papers_and_say_who_moved() -> None:
-    for run in runs.ALL:
+    for run in (*runs.ALL, *runs.LONG):
         trace = runs.recorded(run)
-        assert (trace.tokens, len(trace.steps)) == (runs.TOKENS, runs.STEPS)
+        assert (trace.tokens, len(trace.steps)) == (run.tokens, run.steps)
         behaviour = read(trace)
         assert 0 < behaviour.moved_by_score < 1
-        assert (behaviour.steps_of.sum(1) == runs.TOKENS).all()
+        assert (behaviour.steps_of.sum(1) == run.tokens).all()
         attended = sum(work.attended for step in trace.steps for work in step)
         cached = sum(work.tokens for step in trace.steps for work in step)
         assert attended / cached == pytest.approx(run.alpha, rel=0.05)
+
+
+def test_a_run_is_taken_of_the_context_that_is_nearer() -> None:
+    assert runs.PAPER_LOW.near(1920) == runs.PAPER_LOW == runs.PAPER_LOW.long.near(100)
+    assert runs.PAPER_LOW.near(131_072) == runs.PAPER_LOW.long
+    assert not any(work.written_rows for step in runs.recorded(runs.PAPER_LOW).steps for work in step)
+    assert any(work.written_rows for step in runs.recorded(runs.PAPER_LOW.long).steps for work in step)
 
 
 def test_hkm_moves_less_than_placement_by_scores(box: Hardware) -> None:
@@ -92,7 +99,7 @@ def test_both_paths_end_together_at_the_balanced_pool(box: Hardware) -> None:
     assert pools.times(speeds, shape, trace, pool / 2).csd > pools.times(speeds, shape, trace, pool / 2).cpu
 
 
-@pytest.mark.parametrize(("run", "batch"), [*((run, 10) for run in runs.ALL), (runs.PAPER_LOW, 1)])
+@pytest.mark.parametrize(("run", "batch"), [*((run, 10) for run in (*runs.ALL, *runs.LONG)), (runs.PAPER_LOW, 1)])
 def test_sampled_steps_take_what_all_steps_take_on_average(run: runs.Run, batch: int, box: Hardware) -> None:
     shape = named("opt-6.7b")
     trace = runs.recorded(run).scaled(shape, sequences=batch)

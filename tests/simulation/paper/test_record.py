@@ -23,8 +23,9 @@ def _ids() -> torch.Tensor:
 
 
 def test_a_run_is_a_file_without_positions_that_knows_who_moved(tmp_path: Path) -> None:
-    run = Run(0.2, 0.5)
-    record(tiny("llama"), "tiny", _ids(), [run], TOKENS, STEPS, tmp_path)
+    run = Run(0.2, 0.5, TOKENS, STEPS)
+    record(tiny("llama"), "tiny", _ids(), [run, Run(0.2, 0.5, TOKENS // 2, 1)], tmp_path)
+    assert load(tmp_path / Run(0.2, 0.5, TOKENS // 2).file).tokens == TOKENS // 2
     trace = load(tmp_path / run.file)
     assert trace.positions is None
     assert (trace.layers, trace.tokens, len(trace.steps)) == (2, TOKENS, STEPS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hillinfer.simulation.paper.held import Held, held
 from hillinfer.simulation.paper.registry import FIGURES
 from hillinfer.simulation.paper.statement import Read, Statement
 from hillinfer.simulation.paper.statements import ALL, of_figure
@@ -23,6 +24,19 @@ def test_every_statement_says_where_it_stands_and_how_we_know(statement: Stateme
 def test_every_figure_has_a_statement_and_every_name_is_one() -> None:
     assert all(of_figure(figure) for figure in FIGURES)
     assert len(ALL) == sum(len(of_figure(figure)) for figure in FIGURES)
+
+
+def test_what_is_in_our_words_alone_is_marked_and_has_no_number() -> None:
+    ours = {name for name, each in ALL.items() if each.read is Read.ours}
+    assert ours == {"io-walls", "waiting", "extreme", "ablation", "hetero-first-token", "hetero-threshold"}
+    assert not any(ALL[name].has_number for name in ours)
+    assert {each.read.mark for each in ALL.values()} == {"", "our words", "by our specification"}
+    assert not Read.abstract.mark
+
+
+def test_statements_are_counted_once_however_many_values_they_have() -> None:
+    values = [("a", True), ("a", True), ("b", True), ("b", False), ("c", False)]
+    assert held(values) == Held(3, 1, 1)
 
 
 def test_the_reductions_are_the_speedups() -> None:

@@ -104,7 +104,7 @@ def _all_hot(trace: Trace) -> Trace:
 
 
 def _hillinfer(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tiers) -> Iterator[_Way]:
-    pools = [setting.work(run, shape, batch, context) for run in runs.POOLS]
+    pools = [setting.work(run.near(context), shape, batch, context) for run in runs.POOLS]
     for trace in [*pools, _all_hot(pools[-1])]:
         hot = float(trace.settings["hot"])
         if hot > there.hot_share:
@@ -119,7 +119,7 @@ def _ours(hardware: Hardware, shape: Shape, trace: Trace, hot: float) -> HillInf
 
 
 def _full(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tiers) -> Iterator[_Way]:  # noqa: ARG001
-    trace = setting.average_work(runs.PAPER_LOW, shape, batch, context)
+    trace = setting.average_work(runs.PAPER_LOW.near(context), shape, batch, context)
     yield "all where it is computed", Full("device"), trace
     yield "all in DRAM", Full("dram"), trace
     share = math.floor(100 * there.hot_share * context / (context + runs.STEPS)) / 100  # what is decoded has room, too
@@ -127,14 +127,14 @@ def _full(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tie
 
 
 def _h2o(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tiers) -> Iterator[_Way]:  # noqa: ARG001
-    trace = setting.average_work(runs.PAPER_LOW, shape, batch, context)
+    trace = setting.average_work(runs.PAPER_LOW.near(context), shape, batch, context)
     for tier, where in (("device", "where it is computed"), ("dram", "in DRAM"), ("drive", "on the drive")):
         yield f"20 % kept, {where}; the rest dropped", Kept(0.2, tier), trace
 
 
 def _retrieval(index: float, chunk: int, whole: int, *, ahead: bool) -> Callable[..., Iterator[_Way]]:
     def ways(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tiers) -> Iterator[_Way]:  # noqa: ARG001
-        trace = setting.average_work(runs.PAPER_LOW, shape, batch, context)
+        trace = setting.average_work(runs.PAPER_LOW.near(context), shape, batch, context)
         most = max(0.0, min(1.0, (there.dram_free - there.kv * index / 2) / there.kv))
         for eighths in range(int(8 * most) + 1):  # bringing some from the drive beside the rest may be the quickest
             method = Retrieval(index, chunk, whole=whole, ahead=ahead, in_dram=eighths / 8)

@@ -1,6 +1,6 @@
 """Boxes by name or file: each number of a box comes with where it was found."""
 
-from hillinfer.simulation.hardware.box import Cpu, Dram, Drive, Gpu, Hardware, Pcie, SmartSsd, Software
+from hillinfer.simulation.hardware.box import Cpu, Dram, Drive, Gpu, Hardware, Pcie, SmartSsd, Software, Way
 from hillinfer.simulation.hardware.files import dump, load, names
 from hillinfer.simulation.hardware.number import Number
 
@@ -14,6 +14,7 @@ __all__ = [
     "Pcie",
     "SmartSsd",
     "Software",
+    "Way",
     "dump",
     "load",
     "names",

@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from hillinfer.errors import SettingError, nearest
 from hillinfer.simulation.hardware.number import Number, Positive
 
+WHOLE = "everything"
+"""The name of attending to all that is in the tiers, among ways."""
+
 
 class Part(BaseModel):
     """A table of a hardware file."""
@@ -108,6 +111,21 @@ class SmartSsd(Part):
     drive: Drive
 
 
+class Way(Part):
+    """What a step of one layer takes by another way of attending than HillInfer's, on the step's own thread.
+
+    layer    seconds with nothing cached
+    token    seconds per cached token: an index is looked through
+    row      seconds per row, whichever heads attend to it: it is found, and counted behind the step
+    attend   bytes of rows attended per second, a row counted once for all heads together
+    """
+
+    layer: Number
+    token: Number = Number(0, "nothing is looked through")
+    row: Number = Number(0, "rows are where they are attended")
+    attend: Positive
+
+
 class Software(Part):
     """What the programs themselves cost, on the step's own thread: measured where they run.
 
@@ -125,6 +143,11 @@ class Software(Part):
     stock_attend    bytes of KV that the stock attention looks at, per second
     kept_layer      seconds of a layer, with nothing cached, of a policy that drops tokens
     kept_attend     bytes of kept KV that it goes through, per second: attention, and who is dropped next
+    whole           of a layer that is attended whole, piece by piece, with everything in the tiers
+    whole_cold_row  seconds per cold row there: its place in fresh memory
+    guess_layer     seconds to foretell what a layer will ask for (lookahead), with nothing cached
+    guess_token     seconds per cached token of that
+    ways            of policies by name
     """
 
     model_layer: Number
@@ -141,6 +164,18 @@ class Software(Part):
     stock_attend: Positive
     kept_layer: Number
     kept_attend: Positive
+    whole: Way | None = None
+    whole_cold_row: Number = Number(0, "not measured")
+    guess_layer: Number = Number(0, "not measured")
+    guess_token: Number = Number(0, "not measured")
+    ways: dict[str, Way] = {}
+
+    def way(self, policy: str) -> Way:
+        """What a policy takes; SettingError where it was not measured."""
+        found = self.whole if policy == WHOLE else self.ways.get(policy)
+        if found is None:
+            raise SettingError(f"what {policy} takes was not measured on this box: run hillinfer simulate measure")
+        return found
 
 
 class Hardware(Part):

@@ -13,24 +13,39 @@ from hillinfer.bench.synthetic import lengthen
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.generation import cache_keyword
 from hillinfer.integrations.transformers import NAME, HillInferCache
-from hillinfer.policies import HillInfer
+from hillinfer.policies.base import SelectingPolicy
+from hillinfer.policies.indexing import IndexingPolicy
 from hillinfer.simulation.measuring.probe import Probe
+from hillinfer.simulation.recording import Recording
 
 _ROOM = 4096  # steps that fit behind the context
+PARTS = ("evaluate", "select", "attend", "attend cold", "place", "wait for cold rows")
+"""Of a step of HillInfer."""
+INDEXED = ("select", "locate", "place", "attend", "attend cold")
+"""Of a step of a policy with an index, those that grow with the context."""
 
 
 class EngineProbe(Probe):
-    """step: all of it, untraced; evaluate, select, attend, attend cold, place, wait for cold rows: parts, all layers,
-    of a step that is traced, every other one; cold: rows read then."""
+    """step: all of it, untraced; parts by the names of their spans, all layers, of a step that is traced, every other
+    one; cold: rows read then. With an index also rows and head rows: attended then, in the layers that go by it."""
 
-    def __init__(self, model: PreTrainedModel, tokens: int, alpha: float, hot: str, cold_dir: Path | None) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        policy: SelectingPolicy | IndexingPolicy,
+        tokens: int,
+        hot: str,
+        cold_dir: Path | None,
+        *,
+        lookahead: int = 0,
+    ) -> None:
         super().__init__()
-        self.label = f"the engine, {tokens} random tokens, α {alpha:g}, hot {hot}"
+        self.label = f"the engine, {policy.name}, {tokens} random tokens, hot {hot}"
         self._context, self._steps = tokens, 0
-        self._model = model
-        store = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=cold_dir, trace=True)
-        self._policy = HillInfer(alpha=alpha)
-        self.cache = HillInferCache(model, self._policy, store=store)
+        self._model, self._policy = model, policy
+        self._indexed = isinstance(policy, IndexingPolicy)
+        store = StoreSettings(hot_bytes=Budget.parse(hot), cold_dir=cold_dir, lookahead=lookahead, trace=True)
+        self.cache = HillInferCache(model, policy, store=store)
         try:
             self.cache.expect(tokens + _ROOM)
             lengthen(self.cache, model, tokens)
@@ -38,6 +53,8 @@ class EngineProbe(Probe):
             self.cache.close()
             raise
         self._engine = self.cache.engine(1)
+        self.whole_layers = 0
+        """Layers that a policy with an index attends whole."""
 
     @property
     def tokens(self) -> int:
@@ -62,14 +79,25 @@ class EngineProbe(Probe):
             trace.enabled = True
             trace.spans.clear()
             before = self._engine.ledger.selected_cold
+            recording = Recording(self._engine, positions=False) if self._indexed else None
             self._model(torch.tensor([[1]]), **keyword)
+            if recording is not None:
+                recording.close()
+                self._count(recording)
             self._engine.settled_ledger()
         parts: defaultdict[str, float] = defaultdict(float)
         for span in trace.spans:
             parts[span.name] += span.end - span.start
-        for name in ("evaluate", "select", "attend", "attend cold", "place", "wait for cold rows"):
+        for name in (*PARTS, "locate", "look ahead"):
             self.samples[name].append(parts[name])
         self.samples["cold"].append(self._engine.ledger.selected_cold - before)
+
+    def _count(self, recording: Recording) -> None:
+        [works] = recording.trace("").steps
+        chosen = [work for work in works if work.attended < work.tokens]
+        self.whole_layers = len(works) - len(chosen)
+        self.samples["rows"].append(sum(work.attended for work in chosen))
+        self.samples["head rows"].append(sum(work.each_head for work in chosen))
 
     def close(self) -> None:
         self.cache.close()

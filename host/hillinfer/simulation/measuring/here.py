@@ -15,14 +15,17 @@ from hillinfer.bench.timing import Contender, in_turns
 from hillinfer.calibration.fingerprint import fingerprint, usable_cores
 from hillinfer.config import StoreSettings
 from hillinfer.integrations.transformers import geometry_of
-from hillinfer.simulation.hardware import Hardware, Number
+from hillinfer.policies import H2O, HillInfer, InfiniGen, LeoAM, Quest, StreamingLLM
+from hillinfer.simulation.hardware import Hardware
 from hillinfer.simulation.measuring.drive import DriveProbe
 from hillinfer.simulation.measuring.engine import EngineProbe
-from hillinfer.simulation.measuring.kept import KeptProbe
+from hillinfer.simulation.measuring.kept import BUDGET, KeptProbe
 from hillinfer.simulation.measuring.memory import MemoryProbe
 from hillinfer.simulation.measuring.model import ModelProbe
+from hillinfer.simulation.measuring.number import measured
 from hillinfer.simulation.measuring.probe import Probe
 from hillinfer.simulation.measuring.stock import StockProbe
+from hillinfer.simulation.measuring.ways import Bare, indexed_way, kept_way, whole_way
 
 SHORT, LONG = 256, 6144
 """Tokens of the random contexts; no length of them is one that the model is later held against."""
@@ -30,7 +33,9 @@ _STOCK = 64, 3072
 _FEW, _MANY = 0.05, 0.2
 _COLD = 1536
 _ALL = "103%"
-
+_ALL_AND_INDEX = "120%"
+INDEXED: Sequence[type[Quest | LeoAM | InfiniGen]] = (Quest, LeoAM, InfiniGen)
+"""Policies with an index whose steps are measured."""
 
 _P = TypeVar("_P", bound=Probe)
 
@@ -49,11 +54,22 @@ class Probes:
         try:
             self.model = self._open(ModelProbe(model))
             self.stock = [self._open(StockProbe(model, tokens)) for tokens in _STOCK]
-            self.short = self._open(EngineProbe(model, SHORT, 0.1, _ALL, cold_dir))
-            self.long = self._open(EngineProbe(model, LONG, 0.1, _ALL, cold_dir))
+
+            def engine(policy: Any, tokens: int, hot: str = _ALL, lookahead: int = 0) -> EngineProbe:
+                return self._open(EngineProbe(model, policy, tokens, hot, cold_dir, lookahead=lookahead))
+
+            both = (SHORT, LONG)
+            self.short, self.long = (engine(HillInfer(alpha=0.1), tokens) for tokens in both)
             sizes = (LONG, _FEW), (LONG, _MANY), (_COLD, _MANY)
-            self.cold = [self._open(EngineProbe(model, tokens, alpha, "20%", cold_dir)) for tokens, alpha in sizes]
-            self.kept = [self._open(KeptProbe(model, tokens)) for tokens in (SHORT, LONG)]
+            self.cold = [engine(HillInfer(alpha=alpha), tokens, "20%") for tokens, alpha in sizes]
+            self.guess = [engine(HillInfer(alpha=0.1), tokens, lookahead=1) for tokens in both]
+            self.whole = [engine(HillInfer(alpha=1.0), tokens) for tokens in both]
+            self.indexed = {
+                policy.name: [engine(policy(budget=BUDGET), tokens, _ALL_AND_INDEX) for tokens in both]
+                for policy in INDEXED
+            }
+            self.kept = [self._open(KeptProbe(model, StreamingLLM(budget=BUDGET), tokens)) for tokens in both]
+            self.weighed = [self._open(KeptProbe(model, H2O(budget=BUDGET), tokens)) for tokens in both]
             self.drive = self._open(DriveProbe(replace(self._geometry, layers=1), cold_dir))
             self.memory = self._open(MemoryProbe(self._geometry.row_bytes, usable_cores()))
         except BaseException:
@@ -83,15 +99,20 @@ class Probes:
             {
                 "name": "here",
                 "about": f"{where.processor}, {where.drive}, {platform.system()} {where.kernel}",
-                "cpu": {"cores": _measured(where.cores, "processors this process may use")} | self._cpu(),
+                "cpu": {"cores": measured(where.cores, "processors this process may use")} | self._cpu(),
                 "dram": {
-                    "capacity": _measured(where.memory_bytes, "the system's count"),
-                    "bandwidth": _measured(
+                    "capacity": measured(where.memory_bytes, "the system's count"),
+                    "bandwidth": measured(
                         max(self.memory.bandwidth, self.model.linear_rate), "all cores read 256 MiB, or weights"
                     ),
                 },
                 "ssd": self._drive(),
-                "software": self._model() | self._engine() | self._cold() | self._stock() | self._kept(),
+                "software": self._model()
+                | self._engine()
+                | self._cold()
+                | self._stock()
+                | self._kept()
+                | self._others(),
             }
         )
 
@@ -118,28 +139,28 @@ class Probes:
         evaluate, select, _, attend = self._slopes
         how = f"parts of steps at {self.short.tokens} and {self.long.tokens} random tokens"
         return {
-            "score": _measured(self._geometry.score_key_bytes / evaluate, how),
-            "attend": _measured(self._geometry.row_bytes / attend, how),
-            "gather": _measured(self.memory.gather, "rows apart, by index_select"),
-            "linear": _measured(self.model.linear_rate, "every product of the model's weights with one row"),
-            "select": _measured(1 / select, how),
+            "score": measured(self._geometry.score_key_bytes / evaluate, how),
+            "attend": measured(self._geometry.row_bytes / attend, how),
+            "gather": measured(self.memory.gather, "rows apart, by index_select"),
+            "linear": measured(self.model.linear_rate, "every product of the model's weights with one row"),
+            "select": measured(1 / select, how),
         }
 
     def _drive(self) -> dict[str, Any]:
         drive = self.drive
         return {
-            "capacity": _measured(drive.capacity, "the file system's count"),
-            "read": _measured(drive.read_rate, "4 MiB of neighbours, by the reader of a step"),
-            "write": _measured(drive.write_rate, "a write that was waited for"),
-            "iops": _measured(drive.iops, "128 rows apart, by the reader of a step"),
-            "latency": _measured(drive.latency, "one row, by the reader of a step"),
-            "request": _measured(drive.request, "128 rows apart, less what as many bytes of neighbours take"),
+            "capacity": measured(drive.capacity, "the file system's count"),
+            "read": measured(drive.read_rate, "4 MiB of neighbours, by the reader of a step"),
+            "write": measured(drive.write_rate, "a write that was waited for"),
+            "iops": measured(drive.iops, "128 rows apart, by the reader of a step"),
+            "latency": measured(drive.latency, "one row, by the reader of a step"),
+            "request": measured(drive.request, "128 rows apart, less what as many bytes of neighbours take"),
         }
 
     def _model(self) -> dict[str, Any]:
         return {
-            "model_layer": _measured(self.model.per_layer, "a step without attention, less its products"),
-            "model_step": _measured(self.model.per_step, "a step without layers, less its product"),
+            "model_layer": measured(self.model.per_layer, "a step without attention, less its products"),
+            "model_step": measured(self.model.per_step, "a step without layers, less its product"),
         }
 
     def _engine(self) -> dict[str, Any]:
@@ -148,8 +169,8 @@ class Probes:
         whole = (short.median("step") - self.model.median("floor")) / self._geometry.layers
         rest = whole - short.tokens * (evaluate + select + place) - short.attended * attend
         return {
-            "engine_layer": _measured(rest, f"a step at {short.tokens} tokens, less the model's and what grows"),
-            "settle_token": _measured(place, f"parts of steps at {short.tokens} and {self.long.tokens} random tokens"),
+            "engine_layer": measured(rest, f"a step at {short.tokens} tokens, less the model's and what grows"),
+            "settle_token": measured(place, f"parts of steps at {short.tokens} and {self.long.tokens} random tokens"),
         }
 
     def _cold(self) -> dict[str, Any]:
@@ -166,42 +187,54 @@ class Probes:
         asking = max(self.drive.median("ask"), self._untold(short) - self._untold(self.short))
         how = f"parts of steps at {_COLD} and {LONG} random tokens, a fifth of them hot"
         return {
-            "settle_layer": _measured(fixed(short) - pool * short.tokens, how),
-            "settle_pool": _measured(pool, how),
-            "settle_row": _measured(row, how),
-            "read_layer": _measured(asking, how),
-            "read_row": _measured(self.drive.row, "to be told of 128 rows that are there"),
+            "settle_layer": measured(fixed(short) - pool * short.tokens, how),
+            "settle_pool": measured(pool, how),
+            "settle_row": measured(row, how),
+            "read_layer": measured(asking, how),
+            "read_row": measured(self.drive.row, "to be told of 128 rows that are there"),
         }
 
     def _stock(self) -> dict[str, Any]:
         (near, far), geometry = self.stock, self._geometry
         tokens = (far.tokens - near.tokens) * geometry.layers
-        append, attend = ((far.median(name) - near.median(name)) / tokens for name in ("append", "attend"))
+        append, attend = (max(1e-12, (far.median(name) - near.median(name)) / tokens) for name in ("append", "attend"))
         whole = (near.median("step") - self.model.median("floor")) / geometry.layers
         how = f"parts of steps at {near.tokens} and {far.tokens} random tokens"
         return {
-            "stock_layer": _measured(
+            "stock_layer": measured(
                 whole - near.tokens * (append + attend), f"a step at {near.tokens} tokens, less the model's"
             ),
-            "stock_append": _measured(geometry.row_bytes / max(1e-12, append), how),
-            "stock_attend": _measured(geometry.row_bytes / max(1e-12, attend), how),
+            "stock_append": measured(geometry.row_bytes / append, how),
+            "stock_attend": measured(geometry.row_bytes / attend, how),
         }
 
     def _kept(self) -> dict[str, Any]:
-        near, far = self.kept
-        rows = (far.attended - near.attended) * self._geometry.layers
-        row = max(1e-12, (far.median("step") - near.median("step")) / rows)
-        whole = (near.median("step") - self.model.median("floor")) / self._geometry.layers
-        how = f"steps at {near.tokens} and {far.tokens} random tokens, a fifth of them kept"
+        return {f"kept_{name}": value for name, value in kept_way(self.kept, self._bare).items()}
+
+    @property
+    def _bare(self) -> Bare:
+        return Bare(self.model.median("floor"), self._geometry.layers, self._geometry.row_bytes)
+
+    def _others(self) -> dict[str, Any]:
+        """Other policies than HillInfer, and its lookahead."""
+        whole, place = whole_way(self.whole, self._bare), self._slopes[2]
+        ways = {H2O.name: kept_way(self.weighed, self._bare)}
+        for name, probes in self.indexed.items():
+            way = indexed_way(probes, self._bare, whole, place)
+            if way is not None:
+                ways[name] = way
+        near, far = self.guess
+        guessed = self._geometry.layers - 1
+        token = max(0.0, far.median("look ahead") - near.median("look ahead")) / guessed / (far.tokens - near.tokens)
+        layer = (near.median("step") - self.short.median("step")) / guessed - near.tokens * token
+        how = f"steps at {near.tokens} and {far.tokens} random tokens with lookahead and without"
         return {
-            "kept_layer": _measured(whole - near.attended * row, how),
-            "kept_attend": _measured(self._geometry.row_bytes / row, how),
+            "whole": whole,
+            "whole_cold_row": measured(self.drive.fresh_row, "4 MiB of neighbours, read into memory that is fresh"),
+            "guess_layer": measured(layer, how),
+            "guess_token": measured(token, how),
+            "ways": ways,
         }
-
-
-def _measured(value: float, how: str) -> Number:
-    """A difference of two times may come out below nothing on a busy machine: then it is nothing."""
-    return Number(max(0.0, value), f"measured here: {how}")
 
 
 def measure(

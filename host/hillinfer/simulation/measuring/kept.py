@@ -1,4 +1,4 @@
-"""What a policy costs that drops tokens, by the example of StreamingLLM."""
+"""What a policy costs that drops tokens: StreamingLLM, which weighs nothing, or one that does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from hillinfer.bench.synthetic import lengthen
 from hillinfer.generation import cache_keyword
 from hillinfer.integrations.transformers import NAME, HillInferCache
-from hillinfer.policies import StreamingLLM
+from hillinfer.policies.evicting import EvictingPolicy
 from hillinfer.simulation.measuring.probe import Probe
 
 BUDGET = "20%"
@@ -19,12 +19,11 @@ BUDGET = "20%"
 class KeptProbe(Probe):
     """step: all of a step behind ``tokens`` random tokens."""
 
-    def __init__(self, model: PreTrainedModel, tokens: int) -> None:
+    def __init__(self, model: PreTrainedModel, policy: EvictingPolicy, tokens: int) -> None:
         super().__init__()
-        self.label, self.tokens = f"a fifth of {tokens} random tokens kept", tokens
-        self._model = model
-        self._policy = StreamingLLM(budget=BUDGET)
-        self.cache = HillInferCache(model, self._policy)
+        self.label, self.tokens = f"{policy.name}, {tokens} random tokens", tokens
+        self._model, self._policy = model, policy
+        self.cache = HillInferCache(model, policy)
         lengthen(self.cache, model, tokens)
 
     @property

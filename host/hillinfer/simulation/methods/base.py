@@ -32,6 +32,8 @@ class Method(ABC):
             brought, coming = coming, None
             if brought is not None and following < len(works):
                 coming = at.start(self._bring_after(brought, at, works[following], following))
+            if following < len(works):
+                yield from self.foretell(at, works[following], following)
             yield at.weights(shape.attention_weights - queries, "q, k, v")
             yield brought if brought is not None else at.start(self.bring(at, work, layer))
             yield from self.attend(at, work, layer)
@@ -44,6 +46,10 @@ class Method(ABC):
         """A layer's turn comes when the one before has what it needs: it must not take anything away from it."""
         yield before
         yield from self.bring(at, work, layer)
+
+    def foretell(self, at: Machine, work: LayerStep, layer: int) -> Steps:  # noqa: ARG002
+        """On the step's own thread, before a layer's projections: what the next ``layer`` will ask for."""
+        yield from ()
 
     @abstractmethod
     def bring(self, at: Machine, work: LayerStep, layer: int) -> Steps:

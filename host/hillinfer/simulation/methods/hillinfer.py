@@ -9,6 +9,7 @@ import simpy
 from hillinfer.errors import SettingError
 from hillinfer.simulation.machine import Machine, Steps
 from hillinfer.simulation.methods.base import Method
+from hillinfer.simulation.methods.tiers import ask, attend_found, attend_whole, settle
 from hillinfer.simulation.trace import LayerStep
 
 
@@ -24,6 +25,7 @@ class HillInfer(Method):
     two_hop     cold rows pass through host memory to the GPU; else they go there straight, as fast as the drive
     hkm         placement by history. Without it rows that move stand in the step's way: those that were not read to be
                 attended are read, and as many are written back as come (``moved_rows``)
+    lookahead   as the engine's setting, without a GPU: a guessed query says what is read while the layer before works
     ahead       the paper's APP: the next layer is evaluated, and its rows are brought, while a layer computes
     """
 
@@ -35,6 +37,7 @@ class HillInfer(Method):
     hkm: bool = True
     ahead: bool = True
     hot_share: float = 0.2
+    lookahead: bool = False
 
     def __post_init__(self) -> None:
         if self.key_bytes <= 0 or not 0 <= self.hot_share <= 1 or not 0 <= (self.host_share or 0) <= 1:
@@ -93,7 +96,7 @@ class HillInfer(Method):
             yield from self._fetch(at, work)
 
     def _fetch(self, at: Machine, work: LayerStep) -> Steps:
-        yield from at.read(max(work.cold_rows, work.read_rows), work.cold_requests)
+        yield from at.read(work.asked_rows, work.cold_requests)
         if self.two_hop:
             yield from at.copy(work.cold_rows, gather=False)
 
@@ -102,35 +105,33 @@ class HillInfer(Method):
 
     # ---- without: one thread does all, the device's part too
 
-    def attend(self, at: Machine, work: LayerStep, layer: int) -> Steps:  # noqa: ARG002
+    def foretell(self, at: Machine, work: LayerStep, layer: int) -> Steps:
+        software = at.hardware.software
+        if at.on_gpu or software is None or not self.lookahead:
+            return
+        yield at.overhead("look ahead", (software.guess_layer + work.tokens * software.guess_token) * at.sequences)
+        if work.ahead_rows:
+            yield from ask(at, work.ahead_rows, work.ahead_requests)
+            at.arriving[layer] = at.start(at.read(work.ahead_rows, work.ahead_requests, name="read ahead"))
+
+    def attend(self, at: Machine, work: LayerStep, layer: int) -> Steps:
         if at.on_gpu:
             yield at.attend(work.attended + at.sequences)
             return
-        software, near = at.hardware.software, work.attended - work.cold_rows
+        if work.attended >= work.tokens and not work.scored:
+            yield from attend_whole(at, work)
+            return
+        software = at.hardware.software
         if software is not None:
             yield at.overhead("engine", software.engine_layer * at.sequences)
         if work.scored:
             yield at.score(work.scored * at.shape.key_elements * self.key_bytes)
             yield at.select(work.scored)
-        coming = None
-        if work.cold_rows:
-            if software is not None:
-                yield at.overhead("ask for rows", software.read_layer)
-            coming = at.start(at.read(max(work.cold_rows, work.read_rows), work.cold_requests))
-        yield at.attend(near + at.sequences)
-        if coming is not None:
-            yield from at.catch_up()
-            checking = 0.0 if software is None else work.cold_rows * software.read_row
-            yield at.together(coming, at.overhead("check rows", checking))
-            yield at.attend(work.cold_rows, "attend cold")
+        early = at.arriving.pop(layer, None)
+        coming = [] if early is None or not work.ahead_hits else [early]
+        if work.cold_rows > work.ahead_hits:
+            yield from ask(at, work.asked_rows, work.cold_requests)
+            coming.append(at.start(at.read(work.asked_rows, work.cold_requests)))
+        yield from attend_found(at, work, coming)
         if software is not None:
-            at.behind.append(lambda: self._settle(at, work))
-
-    def _settle(self, at: Machine, work: LayerStep) -> Steps:
-        """Behind the step: the hit-rate table, and who changes places."""
-        software = at.hardware.software
-        assert software is not None
-        seconds = work.tokens * software.settle_token
-        if work.cold_rows:
-            seconds += software.settle_layer + work.tokens * software.settle_pool + work.cold_rows * software.settle_row
-        yield at.overhead("settle", seconds)
+            at.behind.append(lambda: settle(at, work))

@@ -17,11 +17,13 @@ class Kept(Method):
     budget  share of the tokens that is kept; None: as recorded
     tier    where it lies: "device", "dram" or "drive"
     ahead   the next layer's rows come while a layer computes
+    policy  whose steps these are on a box without a GPU; "": one that weighs nothing, as StreamingLLM
     """
 
     budget: float | None = None
     tier: str = "device"
     ahead: bool = True
+    policy: str = ""
 
     def __post_init__(self) -> None:
         if self.tier not in ("device", "dram", "drive") or (self.budget is not None and not 0 < self.budget <= 1):
@@ -43,4 +45,4 @@ class Kept(Method):
         yield from at.copy(self._rows(work), gather=False)
 
     def attend(self, at: Machine, work: LayerStep, layer: int) -> Steps:  # noqa: ARG002
-        yield from at.attend_kept(self._rows(work) + at.sequences)
+        yield from at.attend_kept(self._rows(work) + at.sequences, self.policy)

@@ -18,12 +18,12 @@ METHODS: Mapping[str, Callable[[], Method]] = {
     "full-device": lambda: Full("device"),
     "full-dram": lambda: Full("dram"),
     "full-drive": lambda: Full("drive"),
-    "h2o": lambda: Kept(budget=0.2),
+    "h2o": lambda: Kept(budget=0.2, policy="h2o"),
     "streaming-llm": Kept,
     "h2o-drive": lambda: Kept(budget=0.2, tier="drive"),
-    "quest": lambda: Retrieval(index=2 / 16, chunk=16),
-    "leoam": lambda: Retrieval(index=2 / 32, chunk=32),
-    "infinigen": lambda: Retrieval(index=0.2, whole=2, ahead=True),
+    "quest": lambda: Retrieval(index=2 / 16, chunk=16, policy="quest"),
+    "leoam": lambda: Retrieval(index=2 / 32, chunk=32, policy="leoam"),
+    "infinigen": lambda: Retrieval(index=0.2, whole=2, ahead=True, policy="infinigen"),
 }
 
 

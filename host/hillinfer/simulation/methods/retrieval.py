@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hillinfer.errors import SettingError
+from hillinfer.simulation.hardware import Way
 from hillinfer.simulation.machine import Machine, Steps
 from hillinfer.simulation.methods.base import Method
+from hillinfer.simulation.methods.tiers import ask, attend_found, attend_whole, settle
 from hillinfer.simulation.trace import LayerStep
 
 
@@ -21,6 +23,7 @@ class Retrieval(Method):
     whole   so many first layers bring everything
     ahead   the next layer's rows come while a layer computes, by a predicted query
     in_dram share of what is brought that is there already
+    policy  whose steps these are on a box without a GPU; there rows lie as was recorded
     """
 
     index: float
@@ -29,6 +32,7 @@ class Retrieval(Method):
     whole: int = 0
     ahead: bool = False
     in_dram: float = 0.0
+    policy: str = ""
 
     def __post_init__(self) -> None:
         budget = 1.0 if self.budget is None else self.budget
@@ -46,6 +50,8 @@ class Retrieval(Method):
         return work.attended if self.budget is None else self.budget * work.tokens
 
     def bring(self, at: Machine, work: LayerStep, layer: int) -> Steps:
+        if self._here(at):
+            return
         rows = self._rows(work, layer)
         if layer >= self.whole:
             yield at.score(work.tokens * self.index * at.shape.key_elements * at.shape.kv_bytes)
@@ -58,4 +64,36 @@ class Retrieval(Method):
         yield near
 
     def attend(self, at: Machine, work: LayerStep, layer: int) -> Steps:
-        yield at.attend(self._rows(work, layer) + at.sequences)
+        if not self._here(at):
+            yield at.attend(self._rows(work, layer) + at.sequences)
+            return
+        if work.attended >= work.tokens:
+            yield from attend_whole(at, work)
+            return
+        if layer not in at.arriving:
+            yield from self._choose(at, work, layer)
+        coming = at.arriving.pop(layer)
+        way = self._way(at)
+        waited = [coming] if work.cold_rows else []
+        yield from attend_found(at, work, waited, share=work.each_head / work.attended, rate=way.attend)
+        at.behind.append(lambda: settle(at, work))
+
+    # ---- on the processor, by this project's engine
+
+    def _here(self, at: Machine) -> bool:
+        return not at.on_gpu and at.hardware.software is not None and bool(self.policy)
+
+    def _way(self, at: Machine) -> Way:
+        assert at.hardware.software is not None
+        return at.hardware.software.way(self.policy)
+
+    def foretell(self, at: Machine, work: LayerStep, layer: int) -> Steps:
+        if self.ahead and self._here(at) and work.attended < work.tokens:
+            yield from self._choose(at, work, layer)
+
+    def _choose(self, at: Machine, work: LayerStep, layer: int) -> Steps:
+        """Look through the index, find the rows, and ask for those that are cold."""
+        way = self._way(at)
+        yield at.overhead("select", way.layer * at.sequences + way.token * work.tokens + way.row * work.attended)
+        yield from ask(at, work.cold_rows, work.cold_requests)
+        at.arriving[layer] = at.start(at.read(work.asked_rows, work.cold_requests))

@@ -83,6 +83,7 @@ def _row(figure: str, row: Row) -> dict[str, Any]:
             "unit": said.unit,
             "where": said.where,
             "known_from": said.read.value,
+            "mark": said.read.mark,
             "source": said.source,
         }
     return {

@@ -27,7 +27,7 @@ STATEMENTS = (
         figure="hetero-first-token",
         says="the time to the first token, beside the original model's",
         where="experiments, efficiency",
-        read=Read.description,
+        read=Read.ours,
         source="what the figure shows; no number is known to us",
     ),
     Statement(
@@ -35,7 +35,7 @@ STATEMENTS = (
         figure="hetero-threshold",
         says="retrieval by the drift threshold",
         where="experiments, threshold sweep",
-        read=Read.description,
+        read=Read.ours,
         source="what the figure shows; no number is known to us",
     ),
 )

@@ -26,7 +26,7 @@ STATEMENTS = (
         figure="io-walls",
         says="moving the KV cache takes most of a step: over the GPU's link, and over the drive's",
         where="figures 2 and 3",
-        read=Read.description,
+        read=Read.ours,
         source="what the figures show; no number is known to us",
     ),
     Statement(
@@ -37,7 +37,7 @@ STATEMENTS = (
         high=50.0,
         unit="%",
         where="figure 4",
-        read=Read.description,
+        read=Read.specification,
         source="HKM's motivation; of which pool it is a share is not known to us",
     ),
     Statement(
@@ -45,7 +45,7 @@ STATEMENTS = (
         figure="waiting",
         says="of CPU and SmartSSD the quicker waits for the slower one, if the split is not balanced",
         where="figure 5",
-        read=Read.description,
+        read=Read.ours,
         source="what the figure shows; no number is known to us",
     ),
     Statement(
@@ -56,7 +56,7 @@ STATEMENTS = (
         high=20.0,
         unit="%",
         where="figure 8",
-        read=Read.description,
+        read=Read.specification,
         source="classes of 20, 60 and 20 % by lifetime; where they are divided, and which is which, is not known to us",
     ),
     Statement(
@@ -67,7 +67,7 @@ STATEMENTS = (
         high=60.0,
         unit="%",
         where="figure 8",
-        read=Read.description,
+        read=Read.specification,
         source="as lifetime-long",
     ),
     Statement(
@@ -78,7 +78,7 @@ STATEMENTS = (
         high=20.0,
         unit="%",
         where="figure 8",
-        read=Read.description,
+        read=Read.specification,
         source="as lifetime-long",
     ),
     Statement(
@@ -143,7 +143,7 @@ STATEMENTS = (
         high=25.0,
         unit="s",
         where="evaluation, end-to-end latency by batch",
-        read=Read.description,
+        read=Read.specification,
         source="latency of batches 1 to 10 at 1920 prompt and 128 new tokens",
     ),
     Statement(
@@ -153,7 +153,7 @@ STATEMENTS = (
         low=50.0,
         unit="s",
         where="evaluation, end-to-end latency by batch",
-        read=Read.description,
+        read=Read.specification,
         source="as latency-ours",
     ),
     Statement(
@@ -161,7 +161,7 @@ STATEMENTS = (
         figure="extreme",
         says="HillInfer still serves batches of 20 to 25",
         where="evaluation, extreme batches",
-        read=Read.description,
+        read=Read.ours,
         source="what the figure shows; no number is known to us",
     ),
     Statement(
@@ -169,7 +169,7 @@ STATEMENTS = (
         figure="ablation",
         says="each part takes off some of the latency",
         where="evaluation, ablation",
-        read=Read.description,
+        read=Read.ours,
         source="what the figure shows; no number is known to us",
     ),
     Statement(
@@ -180,7 +180,7 @@ STATEMENTS = (
         high=1.0,
         unit="× the formula's β",
         where="evaluation, latency against β; APP, equations 2 to 4",
-        read=Read.description,
+        read=Read.specification,
         source="β = M_c/M_s at which T_cpu = T_csd",
     ),
 )

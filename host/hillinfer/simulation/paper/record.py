@@ -25,27 +25,26 @@ def record(
     name: str,
     ids: torch.Tensor,
     runs: Sequence[Run],
-    tokens: int,
-    steps: int,
     folder: Path,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Decode ``steps`` tokens after the first ``tokens`` of a text int64 [n], once per run, and write what was done.
+    """Read the beginning of a text int64 [n] and decode what follows, once per run, and write what was done.
 
     Positions are left out of the files, which so stay small; what they say of placement is kept.
     """
-    prompt = PromptRecord(
-        model, ids[None, :tokens], on_progress=lambda done, of: on_progress(f"reading token {done} of {of}")
-    )
-    model.set_attn_implementation(NAME)
-    try:
-        for run in runs:
-            on_progress(f"decoding with α {run.alpha:.0%} and a pool of {run.hot:.1%}")
-            trace = _decode(model, name, prompt, ids[tokens : tokens + steps], run)
-            settings = {**trace.settings, **noted(trace)}
-            save(replace(trace, positions=None, settings=settings), folder / run.file)
-    finally:
-        prompt.close()
+    for tokens in dict.fromkeys(run.tokens for run in runs):
+        prompt = PromptRecord(
+            model, ids[None, :tokens], on_progress=lambda done, of: on_progress(f"reading token {done} of {of}")
+        )
+        model.set_attn_implementation(NAME)
+        try:
+            for run in (run for run in runs if run.tokens == tokens):
+                on_progress(f"decoding with α {run.alpha:.0%} and a pool of {run.hot:.1%}")
+                trace = _decode(model, name, prompt, ids[tokens : tokens + run.steps], run)
+                settings = {**trace.settings, **noted(trace)}
+                save(replace(trace, positions=None, settings=settings), folder / run.file)
+        finally:
+            prompt.close()
 
 
 def _decode(model: PreTrainedModel, name: str, prompt: PromptRecord, following: torch.Tensor, run: Run) -> Trace:

@@ -12,7 +12,13 @@ class Read(Enum):
     abstract = "the paper's own abstract"
     summary = "a public summary of the paper"
     derived = "arithmetic on what is stated"
-    description = "a description of the figure; the page itself was not read"
+    specification = "this project's specification, which says what the paper states; the page itself was not read"
+    ours = "our own words for what the figure is about; the paper's are not known to us"
+
+    @property
+    def mark(self) -> str:
+        """What a table says beside a statement that is not the paper's wording, nor anybody's who read it."""
+        return {Read.specification: "by our specification", Read.ours: "our words"}.get(self, "")
 
 
 @dataclass(frozen=True)

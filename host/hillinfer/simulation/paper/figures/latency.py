@@ -40,17 +40,17 @@ def _speedup(hardware: Hardware, model: str, batch: int, method: str) -> float:
 
 
 @cache
-def _points(hardware: Hardware) -> tuple[Point, ...]:
+def _points(hardware: Hardware, run: runs.Run = runs.PAPER_LOW) -> tuple[Point, ...]:
     return tuple(
-        Point(model, batch, method, _seconds(hardware, model, batch, method))
+        Point(model, batch, method, _seconds(hardware, model, batch, method, run))
         for model in setting.MODELS
         for batch in setting.BATCHES
         for method in (setting.OURS, *setting.RIVALS)
     )
 
 
-def _speedups(hardware: Hardware) -> dict[tuple[str, int, str], float]:
-    seconds = {(each.model, each.batch, each.method): each.seconds for each in _points(hardware)}
+def _speedups(hardware: Hardware, run: runs.Run = runs.PAPER_LOW) -> dict[tuple[str, int, str], float]:
+    seconds = {(each.model, each.batch, each.method): each.seconds for each in _points(hardware, run)}
     return {
         (model, batch, method): taken / seconds[model, batch, setting.OURS]
         for (model, batch, method), taken in seconds.items()
@@ -78,13 +78,13 @@ def latency(hardware: Hardware) -> Figure:
     of = partial(_seconds, model=_MODEL, batch=_LARGEST)
     rows = [
         Row(
-            f"HillInfer, {_MODEL}, batch {_LARGEST}, α {run.alpha:.0%}",
+            f"HillInfer, {_MODEL}, batch {_LARGEST}, α {run.alpha:.0%}, by a run of {run}",
             of(hardware, method=setting.OURS, run=run),
             "s",
             ALL["latency-ours"],
             hangs_on(hardware, partial(of, method=setting.OURS, run=run)),
         )
-        for run in (runs.PAPER_LOW, runs.PAPER_HIGH)
+        for run in (runs.PAPER_LOW, runs.PAPER_HIGH, runs.PAPER_LOW.long, runs.PAPER_HIGH.long)
     ]
     rows += [
         Row(
@@ -134,6 +134,14 @@ def speedup(hardware: Hardware) -> Figure:
         rows.append(
             Row(f"{bound.removeprefix('speedup-')} reduction", 100 * (1 - 1 / found[key]), "%", ALL[reduced], why)
         )
+    longer = _speedups(hardware, runs.PAPER_LOW.long)
+    for end, found_at in (
+        ("least", min(longer, key=longer.__getitem__)),
+        ("most", max(longer, key=longer.__getitem__)),
+    ):
+        why = f"{setting.RIVALS[found_at[2]]}, {found_at[0]}, batch {found_at[1]}; more is cold in a longer context"
+        what = f"{end} speedup of all, by a run of {runs.PAPER_LOW.long}"
+        rows.append(Row(what, longer[found_at], "×", ALL[f"speedup-{end}"], why))
     for method, what in setting.RIVALS.items():
         own = {(model, batch): value for (model, batch, each), value in found.items() if each == method}
         rows += _range(f"over {what}", own)

@@ -9,20 +9,22 @@ from hillinfer.simulation.paper.figure import Figure, Row, Series
 from hillinfer.simulation.paper.statements import ALL
 
 _ENDS = (runs.PAPER_LOW, runs.PAPER_HIGH)
+_RUNS = (*_ENDS, *(run.long for run in _ENDS))
 
 
 def migration(hardware: Hardware) -> Figure:  # noqa: ARG001
     """What moves between DRAM and drive at each step, with HKM and without."""
     rows, without, within = [], [], []
-    for run in _ENDS:
+    for run in _RUNS:
         trace = runs.recorded(run)
         by_score = read(trace).moved_by_score
         moved = 100 * float(trace.settings["moved_fraction"])
-        without.append(100 * by_score)
-        within.append(moved)
+        if run in _ENDS:
+            without.append(100 * by_score)
+            within.append(moved)
         rows.append(
             Row(
-                f"without HKM: share that changes per step of a pool that is what is attended, α {run.alpha:.0%}",
+                f"without HKM: share that changes per step of a pool of what is attended, α {run.alpha:.0%}, {run}",
                 100 * by_score,
                 "%",
                 ALL["migration"],
@@ -31,7 +33,7 @@ def migration(hardware: Hardware) -> Figure:  # noqa: ARG001
         )
         rows.append(
             Row(
-                f"with HKM: share of the pool that changes per step, α {run.alpha:.0%}, pool {run.hot:.0%}",
+                f"with HKM: share of the pool that changes per step, α {run.alpha:.0%}, pool {run.hot:.0%}, {run}",
                 moved,
                 "%",
                 why="counted by the engine",
@@ -43,22 +45,22 @@ def migration(hardware: Hardware) -> Figure:  # noqa: ARG001
 
 
 def lifetimes(hardware: Hardware) -> Figure:  # noqa: ARG001
-    """How long tokens stay important: attended in at least half of 128 steps, in fewer, in none."""
+    """How long tokens stay important: attended in at least half of a run's steps, in fewer, in none."""
     told = {
         "lifetime-long": "attended in at least half of the steps",
         "lifetime-passing": "attended now and then",
         "lifetime-never": "never attended",
     }
     rows, series = [], []
-    for run in _ENDS:
+    for run in _RUNS:
         shares = [100 * share for share in read(runs.recorded(run)).lifetimes]
-        series.append(Series(f"α {run.alpha:.0%}", [1, 2, 3], shares))
+        series.append(Series(f"α {run.alpha:.0%}, {run}", [1, 2, 3], shares))
         for (name, what), share in zip(told.items(), shares, strict=True):
             why = (
                 f"counted: at α {run.alpha:.0%} at most {2 * run.alpha:.0%} of the tokens can be attended in half of "
                 "the steps; where the paper divides its classes is not known to us"
             )
-            rows.append(Row(f"{what}, α {run.alpha:.0%}", share, "% of the tokens", ALL[name], why))
+            rows.append(Row(f"{what}, α {run.alpha:.0%}, {run}", share, "% of the tokens", ALL[name], why))
     return Figure(
         "lifetimes", "How long tokens stay important", rows, series, "long, now and then, never", "of the tokens, %"
     )
