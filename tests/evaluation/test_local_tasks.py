@@ -140,7 +140,13 @@ def test_a_score_says_what_was_said_right() -> None:
     (item,) = items("passkey", limit=1)
     judge = registry.find("passkey")()
     right = item.references[0]
-    for said, score, settled in ((f" {right}.", 1, True), (f" 1{right}", 0, True), (f" {right[:3]}", 0, False)):
+    for said, score, settled in (
+        (f" {right}.", 1, True),
+        (f" {right}", 1, False),  # a digit more, and it is another number
+        (f" {right}7", 0, True),
+        (f" 1{right}", 0, True),
+        (f" {right[:3]}", 0, False),
+    ):
         assert (judge.score(item, said), judge.settled(item, said)) == (score, settled)
 
 

@@ -87,13 +87,13 @@ class OneAnswer(Task):
     retrieval: ClassVar[bool] = True
 
     def score(self, item: Item, said: str) -> float:
-        """1 if what was said begins with the one right answer."""
-        return float(said.strip().startswith(item.references[0]))
+        """1 if what was said begins with the one right answer, whole: 123456 is not 12345."""
+        said, right = said.strip(), item.references[0]
+        return float(said.startswith(right) and not said[len(right) :][:1].isalnum())
 
     def settled(self, item: Item, said: str) -> bool:
-        """Whether what was said begins with the right answer already, or never will."""
-        said, right = said.strip(), item.references[0]
-        return said.startswith(right) or not right.startswith(said)
+        """Whether what was said goes on after the right answer already, or is none."""
+        return not item.references[0].startswith(said.strip())
 
 
 def share_named(item: Item, said: str) -> float:
