@@ -157,8 +157,8 @@ def test_another_seed_gives_other_items(results: Results, tmp_path: Path) -> Non
 
 def test_prompts_longer_than_the_model_and_no_prompts_are_refused(tmp_path: Path) -> None:
     evaluation = Evaluation(MODEL, TOKENIZER, "tiny", 0, [], {}, tmp_path, lambda *_: None)
-    with pytest.raises(SettingError, match="made 4097/0 has 4097 tokens, more than the model's context of 4096"):
-        evaluation.work([(Long(), Asking(TOKENIZER, [4097]))])
+    with pytest.raises(SettingError, match="made 4098/0 has 4097 tokens, more than the model's context of 4096"):
+        evaluation.work([(Long(), Asking(TOKENIZER, [4098]))])
     with pytest.raises(DocumentError, match="no items"):
         evaluation.work([(Made(), Asking(TOKENIZER, []))])
 

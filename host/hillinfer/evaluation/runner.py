@@ -186,8 +186,8 @@ class Evaluation:
 
 
 def whole(item: Item) -> int:
-    """Tokens of an item's prompt and of the longest that may come after it."""
-    return len(item.prompt) + max(item.new_tokens, *map(len, [item.answer, *item.choices]))
+    """Tokens of an item's prompt and of the longest that may come after it, but the last, which is never read."""
+    return len(item.prompt) - 1 + max(item.new_tokens, *map(len, [item.answer, *item.choices]))
 
 
 def digest(item: Item) -> str:

@@ -22,7 +22,8 @@ class Shelf:
         self._given: dict[int, int] = {}  # tokens by text, since it was last whole
 
     def row(self, books: Sequence[torch.Tensor], context: int, items: int, seed: int) -> list[Place]:
-        """``items`` stretches of ``context`` tokens; books: texts int64 [n], n ≥ ``context``, always the same ones.
+        """``items`` stretches of ``context`` tokens; books: texts int64 [n], always the same ones, one of them at least
+        with n ≥ ``context``.
 
         Texts that have too little left for all of them count as whole again. If they still have too little, stretches
         come again, and items with the same one are of one text.

@@ -8,6 +8,7 @@ from importlib import metadata
 
 import psutil
 
+from hillinfer import _native
 from hillinfer.doctor.machine import Machine
 from hillinfer.version import __version__
 
@@ -15,10 +16,10 @@ _LIBRARIES = ("torch", "transformers", "numpy", "matplotlib")
 
 
 def machine() -> dict[str, str]:
-    """Processor, memory and system."""
+    """Processor and the instruction set that scoring takes of it, memory and system."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {
-        "processor": f"{cores} cores of {Machine().processor()}",
+        "processor": f"{cores} cores of {Machine().processor()} ({_native.variant()})",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
     }

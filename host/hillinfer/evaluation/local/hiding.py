@@ -34,7 +34,8 @@ class Haystack:
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
-        self._books = books(asking.tokenizer, asking.text, max(asking.lengths))
+        books(asking.tokenizer, asking.text, max(asking.lengths))  # raises where no text is long enough
+        self._books = books(asking.tokenizer, asking.text, 1)  # by the numbers that all tasks know them by
 
     def draw(self, task: str, context: int, number: int) -> random.Random:
         """What everything random about one item is drawn from; numbers and tasks have nothing to do with each other."""
@@ -67,7 +68,7 @@ class Haystack:
             torch.tensor(prompt),
             torch.tensor(form.answer),
             hidden.references,
-            len(form.answer),
+            len(form.answer) + 1,  # that an answer has ended shows in the token behind it
             hidden.labels,
             text=f"{book}:{first}",
         )
