@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from hillinfer.bench.arranging import MHA, Arrangement, Shape
+from hillinfer.bench.arranging import GQA, MHA, Arrangement, Shape
 from hillinfer.bench.big import methods
 from hillinfer.bench.big.decoding import KvDecoding, Reading
 from hillinfer.bench.big.equal_mass import match
@@ -145,27 +146,38 @@ def test_a_method_that_does_not_fit_says_why(tmp_path) -> None:
 
 
 def test_the_summary_compares_lines_at_32k() -> None:
-    def row(method: str, ms: float, equal: str = "") -> BigRow:
-        return BigRow(MHA.name, 32768, 1, 4, method, equal, 0.1, layer_ms=ms, reads_ms=ms / 1.25, moved_fraction=0.01)
+    def row(method: str, ms: float, equal: str = "", captured: float = 0.5) -> BigRow:
+        line = BigRow(MHA.name, 32768, 1, 4, method, equal, 0.1, layer_ms=ms, reads_ms=ms / 1.25, moved_fraction=0.01)
+        return replace(line, captured=captured)
 
     rows = [
         row(methods.OURS, 10),
+        row(methods.OURS_MARGIN, 6, captured=0.51),
+        row(methods.DEVICE_MARGIN, 5, captured=0.49),
+        replace(row(methods.OURS, 9), shape=GQA.name),
+        replace(row(methods.OURS, 30), shape=GQA.name, sequences=4, reads_ms=25),
         row(methods.FULL, 100),
         row("a", 2, "alpha"),
         row("a", 40, "mass"),
         row("b", 30, "mass"),
     ]
     figures = summary(rows)
-    [ratio] = ratios(rows)
-    assert ratio["over"] == {methods.FULL: 10, "a (alpha)": 0.2, "a (mass)": 4, "b (mass)": 3}
+    ratio = ratios(rows)[0]
+    assert {methods.FULL: 10, "a (alpha)": 0.2, "a (mass)": 4, "b (mass)": 3}.items() <= ratio["over"].items()
     assert figures.values["big_32k_over_full_offload"] == 10
     assert figures.values["big_32k_over_best_baseline"] == 3
-    assert figures.values["big_32k_over_reads_bound"] == 1.25
+    assert figures.values["big_32k_margin_over_best_baseline"] == 5
+    assert figures.values["big_32k_device_copy_margin_over_best_baseline"] is None  # it captures less
+    assert "captures less" in figures.reasons["big_32k_device_copy_margin_over_best_baseline"]
+    assert figures.values["big_32k_over_reads_bound"] == figures.values["big_32k_gqa_over_reads_bound"] == 1.25
+    assert figures.values["big_32k_gqa_batch_over_reads_bound"] == 1.2
     assert figures.values["moved_fraction"] == 0.01
     assert figures.values["big_32k_gqa_over_full_offload"] is None
     assert figures.reasons["big_32k_gqa_over_full_offload"]
     found = bounds(rows)
-    assert {each.distance for each in found.values()} == {1.25}
+    assert {name: each.distance for name, each in found.items() if each.distance != 1.25} == {
+        "big_32k_gqa_batch_over_reads_bound": 1.2
+    }
     assert found["big_32k_over_full_offload"].value == 12.5
     assert found["big_32k_over_reads_bound"].value == 1
     assert "big_32k_gqa_over_full_offload" not in found

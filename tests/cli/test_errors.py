@@ -97,6 +97,7 @@ OUTPUTS = [
     *(("bench", name) for name in ("ablation", "balance", "big", "copies", "decode", "growth", "io", "policies")),
     ("bench", "scorer"),
     ("profile",),
+    *(("simulate", name) for name in ("record", "measure", "validate", "fit", "paper")),
 ]
 
 
@@ -113,7 +114,7 @@ def test_an_output_that_cannot_be_is_told_before_the_work(hill: Any, tmp_path: P
 
 @pytest.mark.usefixtures("no_loading")
 @pytest.mark.parametrize(
-    "command", [("calibrate",), *(each for each in OUTPUTS if each[-1] not in ("scorer", "profile"))]
+    "command", [("calibrate",), *(each for each in OUTPUTS if each[-1] not in ("scorer", "profile", "fit", "paper"))]
 )
 def test_a_cold_folder_that_is_none_is_told_before_the_work(
     hill: Any, tmp_path: Path, command: tuple[str, ...]

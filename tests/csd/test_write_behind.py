@@ -119,10 +119,9 @@ def test_a_disk_that_fails_midway_stops_a_run_with_one_error(filled, monkeypatch
     monkeypatch.setattr(os, "pwritev", failing)
 
     def run():
-        for i in range(200):
-            filled.append(A, 64, seed=i)
+        for i in range(20_000):  # until the writing threads have had their turns
+            filled.append(A, 64, seed=i % 200)
             time.sleep(0.001)  # a step
-        filled.device.flush()  # should the writing threads have had no turn until now
 
     with pytest.raises(kind, match=message):
         run()

@@ -57,9 +57,9 @@ def test_at_the_deadline_all_of_it_is_killed(tmp_path, capfd):
     told = tmp_path / "child"
     # -m: a child out of the process group, not out of the session. A shell, as it takes no time to start.
     command = ["bash", "-mc", f"sleep 600 & echo $! >'{told}'; wait"]
-    assert run(command, Settings(), 2.5) == DEADLINE_EXIT
+    assert run(command, Settings(), 5) == DEADLINE_EXIT
     assert not alive(int(told.read_text()))
-    assert "stopped after 2.5 s" in capfd.readouterr().err
+    assert "stopped after 5 s" in capfd.readouterr().err
 
 
 def test_what_breaks_a_card_ends_the_command_and_is_told(capfd):
@@ -78,9 +78,11 @@ def test_ending_the_runner_ends_the_command(tmp_path):
     code = f"import os, time; open({str(told)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     command = [sys.executable, "-m", "scripts.hw_emu", "run", "--", sys.executable, "-c", code]
     runner = subprocess.Popen(command, cwd=ROOT)
-    while not (told.exists() and told.read_text()):
+    for _ in range(6000):
+        if told.exists() and told.read_text():
+            break
         assert runner.poll() is None
-        time.sleep(0.02)
+        time.sleep(0.05)
     runner.send_signal(signal.SIGTERM)
     assert runner.wait(60) == 128 + signal.SIGTERM
     assert not alive(int(told.read_text()))

@@ -15,6 +15,7 @@ from hillinfer.simulation.paper.figure import Figure, Row, Series
 from hillinfer.simulation.paper.report import as_dict as papers
 from hillinfer.simulation.paper.statement import Read, Statement
 from hillinfer.simulation.validation import Row as Validated
+from hillinfer.simulation.validation import Validation
 from hillinfer.simulation.validation import as_dict as validated
 from scripts.results.keep import keep
 from scripts.results.render import render, sources
@@ -121,7 +122,8 @@ def test_the_timing_model_beside_the_clock(tmp_path: Path, measured: Path) -> No
         Validated("full", 1024, 1.0, 50.0, 45.0, -0.1, {"cpu": 1.0}),
         Validated("hillinfer α=0.1", 1024, 0.2, 20.0, 25.0, 0.25, {"cpu": 0.8, "ssd": 0.3}),
     ]
-    (tmp_path / "simulate.json").write_text(json.dumps(validated(rows, load("paper"), {"model": "tiny", "rounds": 1})))
+    found = Validation(rows, load("paper"), [])
+    (tmp_path / "simulate.json").write_text(json.dumps(validated(found, {"model": "tiny", "rounds": 1})))
     assert kept("simulate.json", tmp_path, measured).stat().st_size < LIMIT
     page = render(measured)
     assert "tiny here, decode steps measured and simulated" in page

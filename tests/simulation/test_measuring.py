@@ -58,6 +58,8 @@ def test_the_engine_by_its_parts(model, tmp_path) -> None:
     assert probe.median("cold") > 0
     for part in ("evaluate", "select", "attend", "attend cold", "place", "wait for cold rows"):
         assert probe.median(part) > 0, part
+    placed = [span for span in probe.cache.trace.spans if span.name == "place"]
+    assert len(placed) == 2  # of a layer each: those of the untraced step were done within it
     probe.close()
 
 
@@ -133,3 +135,5 @@ def test_settings_and_what_they_are_called() -> None:
         (512, "infinigen", 1.0),
     ]
     assert {each.context for each in settings[14:]} == {1024}
+    assert [each.alpha for each in settings_of([512], [0.1, 1.0], [0.2]) if each.lookahead] == [0.1]
+    assert not any(each.method == "hillinfer" for each in settings_of([512], [], [0.2]))

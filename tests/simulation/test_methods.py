@@ -180,10 +180,12 @@ def test_on_the_processor_each_policy_takes_what_was_measured_of_it() -> None:
     assert seconds(hardware, methods.named("h2o"), LayerStep(50, attended=9)) == pytest.approx(2 + 10 + 1)
     kept = LayerStep(1000, attended=400, hot_rows=300, head_rows=100)
     assert seconds(hardware, methods.named("quest"), kept) == pytest.approx(3 + 1 + 4 + 10.1)
+    all_together = LayerStep(1000, attended=1000, hot_rows=900, head_rows=100)  # by its sets, which are a tenth each
+    assert seconds(hardware, methods.named("quest"), all_together) == pytest.approx(3 + 1 + 10 + 10.1)
     everything = LayerStep(TOKENS, attended=TOKENS)
     for name in ("quest", "infinigen", "hillinfer"):
         assert seconds(hardware, methods.named(name), everything) == pytest.approx(1 + 1)
-    with pytest.raises(SettingError, match="what leoam takes was not measured"):
+    with pytest.raises(SettingError, match="what attending takes by leoam was not measured"):
         seconds(hardware, methods.named("leoam"), kept)
 
 
@@ -192,8 +194,9 @@ def test_what_is_foretold_is_read_while_a_layer_works() -> None:
     cold = LayerStep(1000, attended=200, cold_rows=200, cold_requests=2, read_rows=200)
     hardware = here(ways={"infinigen": way(layer=1), "quest": way(layer=1)}, ssd__iops=1.0)
     slow = hardware.changed(cpu__linear=Number(SHAPE.layer_weights / 4, "test"))
+    guesses = Retrieval(index=0.2, ahead=True, policy="infinigen")
     asked, foretold = (
-        simulate(slow, SHAPE, methods.named(name), trace(cold)).seconds for name in ("quest", "infinigen")
+        simulate(slow, SHAPE, method, trace(cold)).seconds for method in (methods.named("quest"), guesses)
     )
     assert asked - foretold == pytest.approx(2.0, rel=0.05)
     ahead = replace(
@@ -202,6 +205,31 @@ def test_what_is_foretold_is_read_while_a_layer_works() -> None:
     guessing = hardware.changed(software__guess_layer=Number(0.5, "test"))
     found = simulate(guessing, SHAPE, HillInfer(lookahead=True), trace(ahead)).seconds
     assert found == pytest.approx(2.5, rel=0.01)  # a guess, and its read; nothing is read ahead for the first layer
+
+    with pytest.raises(SettingError, match="recorded with lookahead, and is timed without"):
+        simulate(guessing, SHAPE, HillInfer(), trace(ahead))
+
+
+def test_what_is_attended_whole_comes_piece_by_piece() -> None:
+    """Four pieces of 4 MiB; what is cold in one is read while the one before is attended: two reads share the drive."""
+    tokens = 4 * 4032
+    work = LayerStep(tokens, attended=tokens, hot_rows=tokens // 2, cold_rows=tokens // 2, cold_requests=4)
+    rates = {"ssd__iops": 1.0}
+    slow = here(ways={"infinigen": way(layer=7)}, whole=way(attend=tokens / 4 * ROW), **rates)
+    assert seconds(slow, HillInfer(), work) == pytest.approx(2 + 4)  # the first read is waited for
+    assert seconds(slow.changed(ssd__iops=Number(0.5, "test")), HillInfer(), work) == pytest.approx(4 * 2 + 2)
+    nothing_measured = box(gpu=False, card=False, ssd__iops=1.0)
+    assert seconds(nothing_measured, HillInfer(), work) == pytest.approx(4)
+    mine = LayerStep(tokens, 0, tokens, 1000, 600, 400, 1, 400)  # HillInfer's, of which infinigen attends to all
+    whole = Retrieval(index=0.2, whole=SHAPE.layers, ahead=True, in_dram=1.0, policy="infinigen")
+    assert seconds(slow, whole, mine) == pytest.approx(4)
+    assert seconds(slow, replace(whole, in_dram=0.0), mine) > 4 + 1
+    assert seconds(slow, replace(whole, whole=0), mine) == pytest.approx(7 + 1 / 2, rel=0.01)  # the second layer's read is ahead
+
+
+def test_a_box_with_programs_can_be_looked_up() -> None:
+    first, again, other = (here(ways={name: way(layer=2)}) for name in ("h2o", "h2o", "quest"))
+    assert len({first, again, other}) == 2
 
 
 def test_what_does_not_fit() -> None:

@@ -23,6 +23,7 @@ from hillinfer.cli.bench import (
 )
 from hillinfer.cli.console import human_bytes, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import Output, writable
 from hillinfer.cli.policy import BudgetText, PolicyName, Settings, choose
 from hillinfer.config import Budget, StoreSettings
 from hillinfer.errors import SettingError
@@ -57,7 +58,10 @@ def run_command(
         ),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(help="Write what ran when, of the last method (Chrome trace JSON, ui.perfetto.dev).")
+        Path | None,
+        typer.Option(
+            help="Write what ran when, of the last method (Chrome trace JSON, ui.perfetto.dev).", callback=writable
+        ),
     ] = None,
     as_json: AsJson = False,
     _debug: Debug = False,
@@ -153,7 +157,8 @@ def record_command(
     positions: Annotated[
         bool, typer.Option(help="Also which tokens were selected and hot: for pictures; larger files.")
     ] = True,
-    output: Annotated[Path, typer.Option(help="Where the trace goes (.npz).")] = REPORTS / "trace.npz",
+    output: Annotated[Path, typer.Option(help="Where the trace goes (.npz).", callback=writable)] = REPORTS
+    / "trace.npz",
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:
@@ -194,7 +199,10 @@ def measure_command(
     cold_dir: ColdDir = None,
     rounds: Annotated[int, typer.Option(help="How often each measurement has its turn.")] = 4,
     output: Annotated[
-        Path | None, typer.Option(help="Another file for the figures.", show_default="where --hardware here looks")
+        Path | None,
+        typer.Option(
+            help="Another file for the figures.", show_default="where --hardware here looks", callback=writable
+        ),
     ] = None,
     as_json: AsJson = False,
     _debug: Debug = False,
@@ -231,7 +239,7 @@ def validate_command(
     rounds: Annotated[int, typer.Option(help="How often each setting has its turn.")] = 3,
     text: Text = None,
     cold_dir: ColdDir = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = REPORTS / "simulate.json",
+    output: Output = REPORTS / "simulate.json",
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:
@@ -247,9 +255,15 @@ def validate_command(
         raise SettingError("alphas and hot are shares above 0 up to 1")
     from hillinfer.models import load
     from hillinfer.simulation import validation
+    from hillinfer.simulation.measuring.here import CONTEXTS
     from hillinfer.simulation.model_shape import shape_of
     from hillinfer.simulation.validation_settings import settings_of
 
+    if both := sorted({*lengths} & CONTEXTS):
+        raise SettingError(
+            f"at {both[0]:,} tokens the machine itself is measured, so that nothing could be told from it: take others "
+            f"than {', '.join(map(str, sorted(CONTEXTS)))}"
+        )
     loaded = load(model)
     shape = shape_of(loaded.model, loaded.name)
     ids = document_tokens(loaded.tokenizer, text, max(lengths) + validation.decoded(rounds))

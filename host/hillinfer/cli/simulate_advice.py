@@ -11,6 +11,7 @@ from rich.table import Table
 from hillinfer.cli.bench import numbers, progress, whole_numbers, write_result
 from hillinfer.cli.console import human_bytes, stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import Output, writable
 from hillinfer.cli.simulate import simulate_app
 from hillinfer.errors import SettingError
 
@@ -47,9 +48,10 @@ def fit_command(
         int | None, typer.Option(help="SmartSSDs in it.", show_default="the box's", rich_help_panel=_BOX)
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw ms against context: .svg, .png or .pdf.", show_default=False)
+        Path | None,
+        typer.Option(help="Draw ms against context: .svg, .png or .pdf.", show_default=False, callback=writable),
     ] = None,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("build/reports/simulate-fit.json"),
+    output: Output = Path("build/reports/simulate-fit.json"),
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:

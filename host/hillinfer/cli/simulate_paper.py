@@ -12,6 +12,7 @@ from rich.table import Table
 from hillinfer.cli.bench import progress, write_result
 from hillinfer.cli.console import stdout, write_json
 from hillinfer.cli.options import AsJson, Debug
+from hillinfer.cli.output import Output
 from hillinfer.cli.simulate import simulate_app
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def paper_command(
             "--record", help="First record the runs again that figures are made of (SmolLM2, minutes), for this user."
         ),
     ] = False,
-    output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("build/reports/simulate-paper.json"),
+    output: Output = Path("build/reports/simulate-paper.json"),
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:

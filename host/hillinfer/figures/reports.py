@@ -330,12 +330,22 @@ class Validated(_Read):
     error: float
 
 
+class LeftOut(_Read):
+    """A setting that cannot be had on the machine, and why."""
+
+    policy: str
+    context: int
+    hot_share: float
+    why: str
+
+
 class Simulated(Report):
     """simulate.json."""
 
     kind: Literal["hillinfer-simulate"]
     version: Literal[1]
     rows: list[Validated]
+    left_out: list[LeftOut] = []
 
 
 class Statement(_Read):

@@ -52,9 +52,13 @@ def says(report: Simulated) -> str:
     if not errors:
         return "Nothing was simulated."
     good = sum(error <= WITHIN for error in errors)
+    without = "".join(
+        f" Left out: {each.policy}, {each.context:,} tokens, {percent(each.hot_share)} in DRAM ({each.why})."
+        for each in report.left_out
+    )
     return (
         f"{good} of {len(errors)} simulated steps are within a fifth of measured ones; the mean error is "
-        f"{sum(errors) / len(errors):.0%}, the largest {max(errors):.0%}."
+        f"{sum(errors) / len(errors):.0%}, the largest {max(errors):.0%}.{without}"
     )
 
 

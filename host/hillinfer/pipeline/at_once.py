@@ -88,7 +88,7 @@ class ChosenAtOnce(Chosen):
             with trace.span("wait for cold rows"):
                 rows = self._coming.wait()
             if trace.enabled:
-                trace_read(trace, stream, self._coming.located, time.perf_counter())
+                trace_read(trace, self._coming.located, time.perf_counter())
             with trace.span("attend cold"):
                 out, lse = self._step.finish(rows.view(torch.uint8).numpy())
         return torch.from_numpy(out).to(query.dtype), torch.from_numpy(lse)

@@ -157,7 +157,7 @@ class ChosenSets(Chosen):
             cold_rows = located.wait()
         arrived = time.perf_counter()
         if len(cold):
-            trace_read(trace, stream, located, arrived)
+            trace_read(trace, located, arrived)
         with trace.span("attend cold"):
             add(cold_rows, cold, located.cold_ranks)
             result = attention.finish()
@@ -168,13 +168,11 @@ class ChosenSets(Chosen):
         return result
 
 
-def trace_read(trace: Trace, stream: TokenStream, located: Selection, arrived: float) -> None:
+def trace_read(trace: Trace, located: Selection, arrived: float) -> None:
     """Note a read of cold rows, and what of it was read ahead: neighbouring layers do that at the same time."""
     trace.record("read", "cold reads", located.started, arrived)
     if located.ahead is not None:
-        trace.record(
-            "read ahead", f"reads ahead, {'odd' if stream.id.layer % 2 else 'even'} layers", located.ahead, arrived
-        )
+        trace.record("read ahead", "reads ahead", located.ahead, arrived)
 
 
 def _members(sets: list[Positions], tokens: int) -> npt.NDArray[np.bool_]:

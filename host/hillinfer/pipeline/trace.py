@@ -23,6 +23,7 @@ TRACKS = {
     "host score": "host scores",
     "csd score": "device scores",
     "read": "cold reads",
+    "read ahead": "reads ahead",
     "attend": "attention",
     "attend cold": "attention",
 }
@@ -71,8 +72,9 @@ class Trace:
 
     def write(self, path: Path) -> None:
         """Write the spans in Chrome's trace event format: complete events, microseconds from the first one on."""
-        used = dict.fromkeys(_track(span) for span in self.spans)
-        shared = [track for track in dict.fromkeys(TRACKS.values()) if track in used]
+        placed = _placed(self.spans)
+        used = dict.fromkeys(track for track, _ in placed)
+        shared = [track for kind in dict.fromkeys(TRACKS.values()) for track in used if track.startswith(kind)]
         tracks = [*(track for track in used if track not in shared), *shared]
         number = {track: i for i, track in enumerate(tracks)}
         begin = min((span.start for span in self.spans), default=0.0)
@@ -80,14 +82,32 @@ class Trace:
         for track, i in number.items():
             told.append({"ph": "M", "name": "thread_name", "pid": 0, "tid": i, "args": {"name": track}})
             told.append({"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": i, "args": {"sort_index": i}})
-        for span in sorted(self.spans, key=lambda span: (span.start, -span.end)):
+        for track, span in placed:
             times = {"ts": (span.start - begin) * 1e6, "dur": (span.end - span.start) * 1e6}
-            told.append({"ph": "X", "name": span.name, "pid": 0, "tid": number[_track(span)], **times})
+            told.append({"ph": "X", "name": span.name, "pid": 0, "tid": number[track], **times})
         try:
             write_whole(path, json.dumps({"traceEvents": told, "displayTimeUnit": "ms"}))
         except OSError as error:
             raise SettingError(f"the trace {path} cannot be written ({error.strerror}): name another file") from None
 
 
-def _track(span: Span) -> str:
-    return TRACKS.get(span.name, span.thread)
+def _placed(spans: list[Span]) -> list[tuple[str, Span]]:
+    """By their start, each with its track: a second one where two go on at once and neither is within the other.
+
+    A viewer shows nonsense otherwise: rows of two sequences of a batch come together, and those of two layers.
+    """
+    placed: list[tuple[str, Span]] = []
+    ends: dict[str, list[list[float]]] = {}  # by kind and lane: when those end that are going on
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        kind = TRACKS.get(span.name, span.thread)
+        lanes = ends.setdefault(kind, [])
+        for going_on in lanes:
+            while going_on and going_on[-1] <= span.start:
+                going_on.pop()
+        fits = [not going_on or span.end <= going_on[-1] for going_on in lanes]
+        lane = fits.index(True) if True in fits else len(lanes)
+        if lane == len(lanes):
+            lanes.append([])
+        lanes[lane].append(span.end)
+        placed.append((f"{kind}, {lane + 1}" if lane else kind, span))
+    return placed

@@ -74,7 +74,8 @@ def settings_of(
 
     Pools go with every policy that has tiers; reading ahead with those that leave something to be read.
     """
-    middle = sorted(alphas)[len(alphas) // 2]
+    scored = sorted(alpha for alpha in alphas if alpha < 1)
+    middle = scored[len(scored) // 2 : len(scored) // 2 + 1]
     return [
         setting
         for context in contexts
@@ -83,10 +84,15 @@ def settings_of(
             *(Setting(context, name) for name in policies if name in DROPPING),
             *(
                 Setting(context, "hillinfer", alpha, hot)
-                for alpha in dict.fromkeys((*alphas, 1.0))
+                for alpha in dict.fromkeys((*alphas, *([1.0] if alphas else [])))
                 for hot in hot_shares
             ),
-            *(Setting(context, "hillinfer", middle, hot, lookahead=1) for hot in hot_shares if hot < 1),
+            *(
+                Setting(context, "hillinfer", alpha, hot, lookahead=1)
+                for alpha in middle
+                for hot in hot_shares
+                if hot < 1
+            ),
             *(Setting(context, name, hot_share=hot) for name in policies if name in INDEXED for hot in hot_shares),
         ]
     ]

@@ -110,7 +110,7 @@ def test_it_closes_in_the_midst_of_work_and_twice():
     board = RtlBoard()
     each = Loaded(board, 6, tokens=3000)
     running, held = [each.start()], threading.Event()
-    board._thread.submit(held.wait)  # however late this thread is, the next ones are not begun
+    board._thread.submit(held.wait, 60)  # however late this thread is, the next ones are not begun
     running += [each.start() for _ in range(9)]
     closing = threading.Thread(target=board.close)
     closing.start()

@@ -12,6 +12,7 @@ from hillinfer.simulation.advice.tiers import tiers
 from hillinfer.simulation.advice.variants import AS_IT_IS, custom, variants
 from hillinfer.simulation.hardware import Hardware, Number, load
 from hillinfer.simulation.shape import named
+from tests.simulation.boxes import here, way
 
 SHAPE = named("llama-3.1-8b")
 
@@ -36,6 +37,16 @@ def test_bytes_by_hand(box: Hardware) -> None:
     assert small.hot_share == pytest.approx(small.dram_free / small.kv)
 
 
+def test_a_policy_takes_here_what_was_measured_of_it() -> None:
+    ways = {name: way(layer=seconds) for seconds, name in enumerate(("h2o", "leoam", "infinigen"), 1)}
+    hardware = here(ways=ways, whole=way(layer=5.0))
+    ms = {name: cell(hardware, SHAPE, name, 8192, 1).ms for name in ways}
+    layers = SHAPE.layers
+    assert ms["h2o"] == pytest.approx(1e3 * layers)
+    assert ms["leoam"] == pytest.approx(2e3 * layers)
+    assert ms["infinigen"] == pytest.approx(3e3 * (layers - 2) + 2 * 5e3)  # two layers whole
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_more_is_never_slower(method: str, box: Hardware) -> None:
     small = custom(box, dram=int(8e9), gpu_memory=int(18e9))
@@ -58,7 +69,7 @@ def test_a_longer_context_is_never_quicker(method: str, box: Hardware) -> None:
 def test_a_kv_cache_of_just_more_than_dram_lies_on_the_drive_too(box: Hardware) -> None:
     found = cell(custom(box, dram=int(64e9)), SHAPE, "full", 131072, 4)  # 68.7 GB beside 64 GB of DRAM
     assert found.ms is not None
-    assert found.where == "93% in DRAM, the rest on the drive"
+    assert found.where == "92% in DRAM, the rest on the drive"
 
 
 def test_a_box_that_is_too_small_says_what_would_fit(box: Hardware) -> None:

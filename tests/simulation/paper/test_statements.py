@@ -24,6 +24,7 @@ def test_every_statement_says_where_it_stands_and_how_we_know(statement: Stateme
 def test_every_figure_has_a_statement_and_every_name_is_one() -> None:
     assert all(of_figure(figure) for figure in FIGURES)
     assert len(ALL) == sum(len(of_figure(figure)) for figure in FIGURES)
+    assert len({each.says for each in ALL.values()}) == len(ALL)  # they are counted by what they say
 
 
 def test_what_is_in_our_words_alone_is_marked_and_has_no_number() -> None:

@@ -21,7 +21,7 @@ from hillinfer.policies.leoam import LeoAM
 
 FULL, OURS, DEVICE_COPY = "full offload", "hillinfer", "hillinfer, copy on the device"
 MARGIN = 3.0
-"""Nats: the other margin that is shown, a third to a quarter of the reads of the usual one (decision 61)."""
+"""Nats: the other margin that is shown, a sixth to a quarter of the reads of the usual one (decision 61)."""
 OURS_MARGIN, DEVICE_MARGIN = f"{OURS}, margin {MARGIN:g}", f"{DEVICE_COPY}, margin {MARGIN:g}"
 
 COPIES = {"int8": 1 / 4, "int4": 1 / 8, "projected/2": 1 / 16, "projected/4": 1 / 32, "projected/8": 1 / 64}

@@ -104,12 +104,16 @@ def _all_hot(trace: Trace) -> Trace:
 
 
 def _hillinfer(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tiers) -> Iterator[_Way]:
+    for hot, trace in _pools(shape, context, batch, there):
+        yield f"{hot:.0%} in DRAM, all on the drive", _ours(hardware, shape, trace, hot), trace
+
+
+def _pools(shape: Shape, context: int, batch: int, there: Tiers) -> Iterator[tuple[float, Trace]]:
+    """Runs with ever larger pools, as large as there is DRAM for."""
     pools = [setting.work(run.near(context), shape, batch, context) for run in runs.POOLS]
     for trace in [*pools, _all_hot(pools[-1])]:
-        hot = float(trace.settings["hot"])
-        if hot > there.hot_share:
-            continue
-        yield f"{hot:.0%} in DRAM, all on the drive", _ours(hardware, shape, trace, hot), trace
+        if (hot := float(trace.settings["hot"])) <= there.hot_share:
+            yield hot, trace
 
 
 def _ours(hardware: Hardware, shape: Shape, trace: Trace, hot: float) -> HillInfer:
@@ -122,18 +126,24 @@ def _full(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tie
     trace = setting.average_work(runs.PAPER_LOW.near(context), shape, batch, context)
     yield "all where it is computed", Full("device"), trace
     yield "all in DRAM", Full("dram"), trace
-    share = math.floor(100 * there.hot_share * context / (context + runs.STEPS)) / 100  # what is decoded has room, too
+    last = context + runs.LONG_STEPS  # what is decoded has room, too
+    share = math.floor(100 * there.hot_share * context / last) / 100
     yield f"{share:.0%} in DRAM, the rest on the drive", Full("drive", share=1 - share), trace
 
 
 def _h2o(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tiers) -> Iterator[_Way]:  # noqa: ARG001
     trace = setting.average_work(runs.PAPER_LOW.near(context), shape, batch, context)
     for tier, where in (("device", "where it is computed"), ("dram", "in DRAM"), ("drive", "on the drive")):
-        yield f"20 % kept, {where}; the rest dropped", Kept(0.2, tier), trace
+        yield f"20 % kept, {where}; the rest dropped", Kept(0.2, tier, policy="h2o"), trace
 
 
-def _retrieval(index: float, chunk: int, whole: int, *, ahead: bool) -> Callable[..., Iterator[_Way]]:
-    def ways(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tiers) -> Iterator[_Way]:  # noqa: ARG001
+def _retrieval(policy: str, index: float, chunk: int, whole: int, *, ahead: bool) -> Callable[..., Iterator[_Way]]:
+    def ways(hardware: Hardware, shape: Shape, context: int, batch: int, there: Tiers) -> Iterator[_Way]:
+        if hardware.gpu is None and hardware.software is not None:  # this project's engine, whose pools are HillInfer's
+            for hot, trace in _pools(shape, context, batch, there):
+                method = Retrieval(index, chunk, whole=whole, ahead=ahead, in_dram=hot, policy=policy)
+                yield f"{hot:.0%} in DRAM, all on the drive", method, trace
+            return
         trace = setting.average_work(runs.PAPER_LOW.near(context), shape, batch, context)
         most = max(0.0, min(1.0, (there.dram_free - there.kv * index / 2) / there.kv))
         for eighths in range(int(8 * most) + 1):  # bringing some from the drive beside the rest may be the quickest
@@ -147,8 +157,8 @@ METHODS: dict[str, Callable[[Hardware, Shape, int, int, Tiers], Iterator[_Way]]]
     "hillinfer": _hillinfer,
     "full": _full,
     "h2o": _h2o,
-    "leoam": _retrieval(2 / 32, 32, 0, ahead=False),
-    "infinigen": _retrieval(0.2, 1, 2, ahead=True),
+    "leoam": _retrieval("leoam", 2 / 32, 32, 0, ahead=False),
+    "infinigen": _retrieval("infinigen", 0.2, 1, 2, ahead=True),
 }
 """Each by the ways in which it may lay out the KV; the fastest that fits is taken. Retrieval is of 10 %."""
 

@@ -144,7 +144,6 @@ class Software(Part):
     kept_layer      seconds of a layer, with nothing cached, of a policy that drops tokens
     kept_attend     bytes of kept KV that it goes through, per second: attention, and who is dropped next
     whole           of a layer that is attended whole, piece by piece, with everything in the tiers
-    whole_cold_row  seconds per cold row there: its place in fresh memory
     guess_layer     seconds to foretell what a layer will ask for (lookahead), with nothing cached
     guess_token     seconds per cached token of that
     ways            of policies by name
@@ -165,7 +164,6 @@ class Software(Part):
     kept_layer: Number
     kept_attend: Positive
     whole: Way | None = None
-    whole_cold_row: Number = Number(0, "not measured")
     guess_layer: Number = Number(0, "not measured")
     guess_token: Number = Number(0, "not measured")
     ways: dict[str, Way] = {}
@@ -174,8 +172,15 @@ class Software(Part):
         """What a policy takes; SettingError where it was not measured."""
         found = self.whole if policy == WHOLE else self.ways.get(policy)
         if found is None:
-            raise SettingError(f"what {policy} takes was not measured on this box: run hillinfer simulate measure")
+            raise SettingError(
+                f"what attending takes by {policy} was not measured on this box: run hillinfer simulate measure, "
+                "and take its [software] table"
+            )
         return found
+
+    def __hash__(self) -> int:
+        """A mapping has none; boxes are looked up by what was simulated on them."""
+        return hash((*(value for name, value in self if name != "ways"), *sorted(self.ways)))
 
 
 class Hardware(Part):

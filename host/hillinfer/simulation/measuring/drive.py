@@ -22,9 +22,8 @@ _APART = 64  # tokens from one to the next: too far to be read over
 
 
 class DriveProbe(Probe):
-    """one: seconds of a read of one row; many: of ``_MANY`` apart; stretch: of neighbours; fresh: the same into memory
-    that nobody has used yet; after: seconds it takes to be told of many rows that are there; ask: to ask for one;
-    write: seconds of a write that is waited for."""
+    """one: seconds of a read of one row; many: of ``_MANY`` apart; stretch: of neighbours; after: seconds it takes
+    to be told of many rows that are there; ask: to ask for one; write: seconds of a write that is waited for."""
 
     label = "the drive"
 
@@ -45,11 +44,9 @@ class DriveProbe(Probe):
         places = self._random.integers(0, _APART, _MANY) // 2 + np.arange(_MANY) * (_TOKENS // _MANY)
         one = self._random.integers(0, _TOKENS, 1)
         first = int(self._random.integers(0, _TOKENS - self.stretch + 1))
-        neighbours = np.arange(first, first + self.stretch)
-        self._read("one", one, self._out)
-        self._read("many", places, self._out)
-        self._read("stretch", neighbours, self._out)
-        self._read("fresh", neighbours, torch.empty(self.stretch, self.row_bytes, dtype=torch.uint8).numpy())
+        self._read("one", one)
+        self._read("many", places)
+        self._read("stretch", np.arange(first, first + self.stretch))
         start = perf_counter()
         ticket = self._device.read(Stream(0, 0), one, self._out[:1])
         self.samples["ask"].append(perf_counter() - start)
@@ -58,9 +55,9 @@ class DriveProbe(Probe):
         time.sleep(0.02)
         self.take("after", ticket.wait)
 
-    def _read(self, name: str, positions: np.typing.NDArray[np.int64], out: np.typing.NDArray[np.uint8]) -> None:
+    def _read(self, name: str, positions: np.typing.NDArray[np.int64]) -> None:
         start = perf_counter()
-        ticket = self._device.read(Stream(0, 0), positions, out[: len(positions)])
+        ticket = self._device.read(Stream(0, 0), positions, self._out[: len(positions)])
         ticket.wait()
         self.samples[name].append(perf_counter() - start)
         self.samples[f"{name} requests"].append(ticket.requests)
@@ -107,11 +104,6 @@ class DriveProbe(Probe):
     def row(self) -> float:
         """Seconds of the processor per row that has arrived."""
         return self.median("after") / _MANY
-
-    @property
-    def fresh_row(self) -> float:
-        """Seconds more per row where the memory it comes to is fresh."""
-        return max(0.0, self.median("fresh") - self.median("stretch")) / self.stretch
 
     @property
     def capacity(self) -> float:

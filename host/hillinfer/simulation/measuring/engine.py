@@ -26,8 +26,9 @@ INDEXED = ("select", "locate", "place", "attend", "attend cold")
 
 
 class EngineProbe(Probe):
-    """step: all of it, untraced; parts by the names of their spans, all layers, of a step that is traced, every other
-    one; cold: rows read then. With an index also rows and head rows: attended then, in the layers that go by it."""
+    """step: all of it and what is behind it, untraced; parts by the names of their spans, all layers, of a step that is
+    traced, every other one; cold: rows read then. With an index also rows and head rows: attended then, in the layers
+    that go by it."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class EngineProbe(Probe):
         self._steps += 2
         with torch.inference_mode():
             trace.enabled = False
-            self.take("step", lambda: self._model(torch.tensor([[1]]), **keyword))
+            self.take("step", lambda: (self._model(torch.tensor([[1]]), **keyword), self._engine.settled_ledger()))
             trace.enabled = True
             trace.spans.clear()
             before = self._engine.ledger.selected_cold
@@ -94,7 +95,7 @@ class EngineProbe(Probe):
 
     def _count(self, recording: Recording) -> None:
         [works] = recording.trace("").steps
-        chosen = [work for work in works if work.attended < work.tokens]
+        chosen = [work for work in works if work.each_head < work.tokens]  # all heads together may well take all
         self.whole_layers = len(works) - len(chosen)
         self.samples["rows"].append(sum(work.attended for work in chosen))
         self.samples["head rows"].append(sum(work.each_head for work in chosen))

@@ -18,7 +18,7 @@ from hillinfer.integrations.transformers import geometry_of
 from hillinfer.policies import H2O, HillInfer, InfiniGen, LeoAM, Quest, StreamingLLM
 from hillinfer.simulation.hardware import Hardware
 from hillinfer.simulation.measuring.drive import DriveProbe
-from hillinfer.simulation.measuring.engine import EngineProbe
+from hillinfer.simulation.measuring.engine import PARTS, EngineProbe
 from hillinfer.simulation.measuring.kept import BUDGET, KeptProbe
 from hillinfer.simulation.measuring.memory import MemoryProbe
 from hillinfer.simulation.measuring.model import ModelProbe
@@ -28,10 +28,11 @@ from hillinfer.simulation.measuring.stock import StockProbe
 from hillinfer.simulation.measuring.ways import Bare, indexed_way, kept_way, whole_way
 
 SHORT, LONG = 256, 6144
-"""Tokens of the random contexts; no length of them is one that the model is later held against."""
 _STOCK = 64, 3072
-_FEW, _MANY = 0.05, 0.2
 _COLD = 1536
+CONTEXTS = frozenset({SHORT, LONG, *_STOCK, _COLD})
+"""Tokens of the random contexts; the model is held against no length of them."""
+_FEW, _MANY = 0.05, 0.2
 _ALL = "103%"
 _ALL_AND_INDEX = "120%"
 INDEXED: Sequence[type[Quest | LeoAM | InfiniGen]] = (Quest, LeoAM, InfiniGen)
@@ -131,8 +132,7 @@ class Probes:
 
     def _untold(self, probe: EngineProbe) -> float:
         """Seconds of a layer of a step that are neither the model's nor one of the parts."""
-        parts = ("evaluate", "select", "attend", "attend cold", "place", "wait for cold rows")
-        told = sum(map(probe.median, parts))
+        told = sum(map(probe.median, PARTS))
         return (probe.median("step") - self.model.median("floor") - told) / self._geometry.layers
 
     def _cpu(self) -> dict[str, Any]:
@@ -176,6 +176,7 @@ class Probes:
     def _cold(self) -> dict[str, Any]:
         few, many, short = self.cold
         layers, place = self._geometry.layers, self._slopes[2]
+        hot = self.short.median("place") / layers - place * self.short.tokens  # of what engine_layer has already
         rows = max(1.0, many.median("cold") - few.median("cold"))
         row = max(0.0, (many.median("place") - few.median("place")) / rows)
 
@@ -187,7 +188,7 @@ class Probes:
         asking = max(self.drive.median("ask"), self._untold(short) - self._untold(self.short))
         how = f"parts of steps at {_COLD} and {LONG} random tokens, a fifth of them hot"
         return {
-            "settle_layer": measured(fixed(short) - pool * short.tokens, how),
+            "settle_layer": measured(fixed(short) - pool * short.tokens - hot, how),
             "settle_pool": measured(pool, how),
             "settle_row": measured(row, how),
             "read_layer": measured(asking, how),
@@ -224,13 +225,12 @@ class Probes:
             if way is not None:
                 ways[name] = way
         near, far = self.guess
-        guessed = self._geometry.layers - 1
+        guessed = max(1, self._geometry.layers - 1)
         token = max(0.0, far.median("look ahead") - near.median("look ahead")) / guessed / (far.tokens - near.tokens)
         layer = (near.median("step") - self.short.median("step")) / guessed - near.tokens * token
         how = f"steps at {near.tokens} and {far.tokens} random tokens with lookahead and without"
         return {
             "whole": whole,
-            "whole_cold_row": measured(self.drive.fresh_row, "4 MiB of neighbours, read into memory that is fresh"),
             "guess_layer": measured(layer, how),
             "guess_token": measured(token, how),
             "ways": ways,
@@ -243,7 +243,7 @@ def measure(
     """Measure this machine with a model that computes on its processor."""
     probes = Probes(model, cold_dir, on_progress)
     try:
-        in_turns(probes.contenders, rounds=rounds, block=6, on_progress=on_progress)
+        in_turns(probes.contenders, rounds=rounds, block=Probe.block, on_progress=on_progress)
         return probes.hardware()
     finally:
         probes.close()

@@ -107,7 +107,7 @@ class HillInfer(Method):
 
     def foretell(self, at: Machine, work: LayerStep, layer: int) -> Steps:
         software = at.hardware.software
-        if at.on_gpu or software is None or not self.lookahead:
+        if at.on_gpu or software is None or not self.lookahead or not work.scored:
             return
         yield at.overhead("look ahead", (software.guess_layer + work.tokens * software.guess_token) * at.sequences)
         if work.ahead_rows:
@@ -115,13 +115,15 @@ class HillInfer(Method):
             at.arriving[layer] = at.start(at.read(work.ahead_rows, work.ahead_requests, name="read ahead"))
 
     def attend(self, at: Machine, work: LayerStep, layer: int) -> Steps:
+        if work.ahead_hits and (at.on_gpu or not self.lookahead):
+            raise SettingError("this trace was recorded with lookahead, and is timed without: record it without")
         if at.on_gpu:
             yield at.attend(work.attended + at.sequences)
             return
-        if work.attended >= work.tokens and not work.scored:
-            yield from attend_whole(at, work)
-            return
         software = at.hardware.software
+        if software is not None and work.attended >= work.tokens and not work.scored:
+            yield from attend_whole(at, work, software)
+            return
         if software is not None:
             yield at.overhead("engine", software.engine_layer * at.sequences)
         if work.scored:

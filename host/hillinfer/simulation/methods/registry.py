@@ -20,7 +20,7 @@ METHODS: Mapping[str, Callable[[], Method]] = {
     "full-drive": lambda: Full("drive"),
     "h2o": lambda: Kept(budget=0.2, policy="h2o"),
     "streaming-llm": Kept,
-    "h2o-drive": lambda: Kept(budget=0.2, tier="drive"),
+    "h2o-drive": lambda: Kept(budget=0.2, tier="drive", policy="h2o"),
     "quest": lambda: Retrieval(index=2 / 16, chunk=16, policy="quest"),
     "leoam": lambda: Retrieval(index=2 / 32, chunk=32, policy="leoam"),
     "infinigen": lambda: Retrieval(index=0.2, whole=2, ahead=True, policy="infinigen"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from hillinfer.errors import SettingError
 from hillinfer.simulation.hardware import Way
 from hillinfer.simulation.machine import Machine, Steps
 from hillinfer.simulation.methods.base import Method
 from hillinfer.simulation.methods.tiers import ask, attend_found, attend_whole, settle
+from hillinfer.simulation.requests import asked
 from hillinfer.simulation.trace import LayerStep
 
 
@@ -23,7 +26,8 @@ class Retrieval(Method):
     whole   so many first layers bring everything
     ahead   the next layer's rows come while a layer computes, by a predicted query
     in_dram share of what is brought that is there already
-    policy  whose steps these are on a box without a GPU; there rows lie as was recorded
+    policy  whose steps these are on a box without a GPU; there rows lie as was recorded, but for layers that bring
+            everything of a run in which they did not
     """
 
     index: float
@@ -67,8 +71,9 @@ class Retrieval(Method):
         if not self._here(at):
             yield at.attend(self._rows(work, layer) + at.sequences)
             return
-        if work.attended >= work.tokens:
-            yield from attend_whole(at, work)
+        if not self._chosen(work, layer):
+            assert at.hardware.software is not None
+            yield from attend_whole(at, self._all(at, work), at.hardware.software)
             return
         if layer not in at.arriving:
             yield from self._choose(at, work, layer)
@@ -87,8 +92,20 @@ class Retrieval(Method):
         assert at.hardware.software is not None
         return at.hardware.software.way(self.policy)
 
+    def _chosen(self, work: LayerStep, layer: int) -> bool:
+        """Whether a layer goes by the index; heads together may take everything all the same."""
+        return layer >= self.whole and work.each_head < work.tokens
+
+    def _all(self, at: Machine, work: LayerStep) -> LayerStep:
+        """What a layer does that brings everything."""
+        if work.each_head >= work.tokens:
+            return work
+        cold = round(work.tokens * (1 - self.in_dram))
+        requests, _ = asked(np.arange(cold), round(at.shape.row_bytes))
+        return replace(work, attended=work.tokens, cold_rows=cold, cold_requests=requests, read_rows=cold)
+
     def foretell(self, at: Machine, work: LayerStep, layer: int) -> Steps:
-        if self.ahead and self._here(at) and work.attended < work.tokens:
+        if self.ahead and self._here(at) and self._chosen(work, layer):
             yield from self._choose(at, work, layer)
 
     def _choose(self, at: Machine, work: LayerStep, layer: int) -> Steps:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import simpy
 
 from hillinfer.kv.geometry import TILE
-from hillinfer.simulation.hardware.box import WHOLE
+from hillinfer.simulation.hardware.box import WHOLE, Software
 from hillinfer.simulation.machine import Machine, Steps
 from hillinfer.simulation.trace import LayerStep
 
@@ -42,25 +42,17 @@ def attend_found(
     yield at.attend(share * work.cold_rows, "attend cold", rate)
 
 
-def attend_whole(at: Machine, work: LayerStep) -> Steps:
+def attend_whole(at: Machine, work: LayerStep, software: Software) -> Steps:
     """Attend to everything, a piece being read while another is attended."""
-    software = at.hardware.software
-    if software is None:
-        yield at.attend(work.tokens + at.sequences)
-        return
     way = software.way(WHOLE)
     yield at.overhead("engine", way.layer * at.sequences)
     rows = max(TILE, int(_PIECE / at.shape.row_bytes) // TILE * TILE)
     pieces = -(-work.tokens // (rows * at.sequences)) * at.sequences
     each, cold = work.tokens / pieces, work.cold_rows / pieces
 
-    def read() -> Steps:
-        yield at.overhead("a place for rows", cold * software.whole_cold_row)
-        yield at.start(at.read(work.asked_rows / pieces, work.cold_requests / pieces))
-
     def begin() -> Steps:
         yield from ask(at, cold, work.cold_requests)
-        coming.append(at.start(read()))
+        coming.append(at.start(at.read(work.asked_rows / pieces, work.cold_requests / pieces)))
 
     coming: list[simpy.Event] = []
     if cold:

@@ -150,13 +150,18 @@ def generation(hardware: Hardware, shape: Shape, name: str, trace: Trace, method
 @cache
 def work(run: Run, shape: Shape, batch: int, tokens: int = TOKENS) -> Trace:
     """A recorded run as it would have been for a shape, a batch and a context: a sample of its steps, for HillInfer."""
-    return sampled(recorded(run).scaled(shape, sequences=batch, tokens=tokens))
+    return sampled(recorded(run).scaled(shape, sequences=batch, tokens=_first(run, tokens)))
 
 
 @cache
 def average_work(run: Run, shape: Shape, batch: int, tokens: int = TOKENS) -> Trace:
     """The same for methods that do not go by where rows lie: one average step, as theirs are alike."""
-    return typical(recorded(run).scaled(shape, sequences=batch, tokens=tokens))
+    return typical(recorded(run).scaled(shape, sequences=batch, tokens=_first(run, tokens)))
+
+
+def _first(run: Run, tokens: int) -> int:
+    """Where a run begins, so that its steps, if there are more, see the same context on average."""
+    return max(1, tokens - (run.steps - STEPS) // 2)
 
 
 def work_of(name: str, run: Run, shape: Shape, batch: int) -> Trace:
