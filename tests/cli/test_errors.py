@@ -113,6 +113,19 @@ def test_an_output_that_cannot_be_is_told_before_the_work(hill: Any, tmp_path: P
 
 
 @pytest.mark.usefixtures("no_loading")
+def test_a_place_that_may_not_be_looked_into_is_one_line(hill: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", refused)
+    for option in ("--output", "--cold-dir"):
+        shown = hill("bench", "big", option, "/root/reports/x.json")
+        assert shown.code == 2
+        [line] = shown.err.splitlines()
+        assert "(Permission denied): name another" in line
+
+
+@pytest.mark.usefixtures("no_loading")
 @pytest.mark.parametrize(
     "command", [("calibrate",), *(each for each in OUTPUTS if each[-1] not in ("scorer", "profile", "fit", "paper"))]
 )

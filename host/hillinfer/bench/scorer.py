@@ -28,6 +28,7 @@ import numpy.typing as npt
 from hillinfer import _native
 from hillinfer.bench.bounds import Bound
 from hillinfer.bench.torch_scores import HELD, Rival, rivals
+from hillinfer.config import MOST_THREADS
 from hillinfer.errors import SettingError
 from hillinfer.kv.geometry import TILE
 from hillinfer.kv.query import QuantisedQuery
@@ -98,6 +99,8 @@ class Settings:
             raise SettingError("nothing to measure: give at least one format, group, dimension and number of threads")
         if min(*self.groups, *self.dims, *self.threads, self.rounds) < 1:
             raise SettingError("groups, dimensions, threads and rounds are at least 1")
+        if max(self.threads) > MOST_THREADS:
+            raise SettingError(f"threads is {max(self.threads)}: at most {MOST_THREADS:,}")
         if max(self.dims) > 1024:
             raise SettingError("head dimensions above 1024 are not scored: give smaller ones")
         if self.nbytes < 1 << 20:

@@ -122,6 +122,8 @@ def _line(text: str) -> Line:
     if len(sizes) != 3 or not all(size.isdigit() and int(size) for size in sizes):
         raise SettingError(f"cannot read the line {text!r}: write shape:tokens:batch:layers, mha:32768:1:4 say")
     context, sequences, layers = map(int, sizes)
+    if layers < 2:  # who reads ahead does so for the next layer
+        raise SettingError(f"the line {text!r} has one layer: two are the least, so that a layer can be read ahead")
     return Line(shapes[name], context, sequences, layers)
 
 

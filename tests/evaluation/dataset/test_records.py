@@ -29,6 +29,7 @@ def test_a_list() -> None:
         (b"\xff\xfe", r"a\.jsonl is not UTF-8 at byte 0"),
         (b'{"id": 1, "text": "\\ud800", "more": null}', r"line 1: half of a character, \\ud800, stands in it"),
         (b'{"id": 1, "text": "", "more": ["\\ud800"]}', r"line 1: half of a character, \\ud800, stands in it"),
+        (b'{"id": ' + b"1" * 5000 + b"}", r"a\.jsonl, line 1 cannot be read \(Exceeds the limit"),
         (b"[" * 100_000, r"a\.jsonl, line 1 is not JSON \(nested too deep\)"),
         (b"\n\n", r"a\.jsonl is empty"),
         (b"", r"a\.jsonl is empty"),

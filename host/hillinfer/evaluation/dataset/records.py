@@ -52,6 +52,8 @@ def _parsed(text: str, where: str) -> Any:
         raise DocumentError(f"{where}{line} is not JSON ({error.msg}): was it cut off? Download it again") from error
     except RecursionError:
         raise DocumentError(f"{where} is not JSON (nested too deep): download it again") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise DocumentError(f"{where} cannot be read ({error}): download it again") from None
 
 
 def _checked(record: Any, where: str, fields: Fields) -> Record:
