@@ -127,6 +127,27 @@ def test_a_line(tmp_path, sequences: int) -> None:
     assert all(row.dram_share < (0.95 if row.equal == "mass" else 0.65) for row in rows)
 
 
+def test_a_batch_one_sequence_after_another_reads_the_same(tmp_path) -> None:
+    made = workload(layers=2, sequences=3)
+    usual, alone = (
+        each for each in methods.ours(0.3, 0.6, "int8", 3) if each.name in (methods.OURS, methods.ONE_AT_A_TIME)
+    )
+    assert [each.overlaps for each in (usual, alone)] == [True, False]
+    assert methods.ONE_AT_A_TIME not in {each.name for each in methods.ours(0.3, 0.6, "int8", 1)}
+    reads = []
+    for method in (usual, alone):
+        engine = methods.open_method(method, made, tmp_path)
+        try:
+            made.fill([engine], lambda _: None)
+            decoding = KvDecoding(method.label, engine, made, overlaps=method.overlaps)
+            for _ in range(3):
+                decoding.step()
+            reads.append([[(stream, at.tolist()) for stream, at in each] for each in decoding.reads])
+        finally:
+            engine.close()
+    assert reads[0] == reads[1]
+
+
 def test_a_method_that_does_not_fit_says_why(tmp_path) -> None:
     capture = made_up()
     rows = run(

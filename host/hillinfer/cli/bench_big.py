@@ -64,7 +64,7 @@ def big_command(
     which bypass the page cache, and take blocks of steps in turn. Baselines are shown at HillInfer's share of the
     tokens ([bold]equal α[/]) and at the budget with which they capture as much of the attention ([bold]equal mass[/]).
 
-    It takes up to 24 GB in the cold folder. Quick: [cyan]hillinfer bench big --lines gqa:8192:1:4 --rounds 2[/]
+    It takes up to 26 GB in the cold folder. Quick: [cyan]hillinfer bench big --lines gqa:8192:1:4 --rounds 2[/]
     """
     from hillinfer.bench.big import line as big_line
     from hillinfer.bench.big import methods

@@ -51,12 +51,15 @@ class KvDecoding(Contender):
 
     foretells   the next layer is told its query while one computes: its true one, which is more than a method that
                 predicts can have
+    overlaps    one sequence's rows come while the next one is scored
     """
 
-    def __init__(self, label: str, engine: Engine, workload: Workload, *, block: int | None = None) -> None:
+    def __init__(
+        self, label: str, engine: Engine, workload: Workload, *, block: int | None = None, overlaps: bool = True
+    ) -> None:
         assert engine.csd is not None, "a cache larger than memory has a cold pool"
         self.label, self.engine, self.device, self.block = label, engine, engine.csd, block
-        self._workload, self._next = workload, 0
+        self._workload, self._next, self._overlaps = workload, 0, overlaps
         policy = engine.policy
         self.foretells = isinstance(policy, IndexingPolicy) and policy.predicts
         self.reads: list[list[Read]] = []
@@ -82,8 +85,10 @@ class KvDecoding(Contender):
         """Raises IndexError when the workload has no more steps."""
         with ReadLog(self.device) as log:
             for layer in range(self._workload.layers):
-                for _ in self.engine.decode_batch(layer, self._batch(layer), self._workload.scaling):
-                    pass
+                steps = self._batch(layer)
+                for batch in [steps] if self._overlaps else ([each] for each in steps):
+                    for _ in self.engine.decode_batch(layer, batch, self._workload.scaling):
+                        pass
         self.reads.append(log.reads)
         self._next += 1
 

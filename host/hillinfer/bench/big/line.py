@@ -155,7 +155,7 @@ class LineBench:
                 continue
             opened.callback(engine.close)
             block = 1 if method.name == methods.FULL else None
-            found.append((row, KvDecoding(method.label, engine, self.workload, block=block)))
+            found.append((row, KvDecoding(method.label, engine, self.workload, block=block, overlaps=method.overlaps)))
         return found
 
     def _budget(self, method: Method) -> float:

@@ -23,6 +23,7 @@ FULL, OURS, DEVICE_COPY = "full offload", "hillinfer", "hillinfer, copy on the d
 MARGIN = 3.0
 """Nats: the other margin that is shown, a sixth to a quarter of the reads of the usual one (decision 61)."""
 OURS_MARGIN, DEVICE_MARGIN = f"{OURS}, margin {MARGIN:g}", f"{DEVICE_COPY}, margin {MARGIN:g}"
+ONE_AT_A_TIME = f"{OURS}, one sequence after another"
 
 COPIES = {"int8": 1 / 4, "int4": 1 / 8, "projected/2": 1 / 16, "projected/4": 1 / 32, "projected/8": 1 / 64}
 """What a scoring copy takes of an FP16 KV cache."""
@@ -36,6 +37,7 @@ class Method:
     copy          scoring copy, one of ``COPIES``; "" for a method without one
     copy_in_dram  whether it is counted there; else it is in the device's own memory
     equal         with what it is compared: "" (neither), "alpha" or "mass"
+    overlaps      one sequence's rows come while the next one is scored (decision 72)
     """
 
     name: str
@@ -45,6 +47,7 @@ class Method:
     copy_in_dram: bool = False
     equal: str = ""
     note: str = ""
+    overlaps: bool = True
 
     @property
     def label(self) -> str:
@@ -57,15 +60,17 @@ def full(dram: float) -> Method:
     return Method(FULL, Full(), dram)
 
 
-def ours(alpha: float, dram: float, copy: str) -> list[Method]:
+def ours(alpha: float, dram: float, copy: str, sequences: int = 1) -> list[Method]:
     """HillInfer, its scoring copy counted in DRAM; then on a device with memory of its own for it, as a SmartSSD has.
 
-    Each with its usual margin and with ``MARGIN``.
+    Each with its usual margin and with ``MARGIN``; of a batch also without what its sequences have of each other.
     """
     usual, other = HillInfer(alpha=alpha), HillInfer(alpha=alpha, cold_margin=MARGIN)
     rest = dram - COPIES[copy]
+    alone = [Method(ONE_AT_A_TIME, usual, rest, copy, copy_in_dram=True, overlaps=False)] if sequences > 1 else []
     return [
         Method(OURS, usual, rest, copy, copy_in_dram=True),
+        *alone,
         Method(OURS_MARGIN, other, rest, copy, copy_in_dram=True),
         Method(DEVICE_COPY, usual, dram, copy),
         Method(DEVICE_MARGIN, other, dram, copy),

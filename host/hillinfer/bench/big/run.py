@@ -45,7 +45,7 @@ def run(
         arrangement = Arrangement(capture, line.shape)
         fitting = Line(line.shape, capture.tokens - effort.steps, line.sequences, line.layers)
         bench = LineBench(fitting, effort, arrangement, cold_dir, on_progress)
-        own = methods.ours(effort.alpha, effort.dram, effort.copy)
+        own = methods.ours(effort.alpha, effort.dram, effort.copy, line.sequences)
         found = bench.run(own, equal_alpha=line.sequences == 1)
         for row in found:
             row.context = line.context
