@@ -207,7 +207,7 @@ def measure_command(
     as_json: AsJson = False,
     _debug: Debug = False,
 ) -> None:
-    """Measure this machine, for --hardware here: two minutes, and it wants to be idle.
+    """Measure this machine, for --hardware here: five minutes, and it wants to be idle.
 
     Every figure has a measurement of its own; the file says which.
     """
@@ -245,7 +245,7 @@ def validate_command(
 ) -> None:
     """Hold the model beside the clock: decode steps of a model here, measured and simulated.
 
-    The machine is measured in the same turns, so that what else it does hits all alike. About eight minutes.
+    The machine is measured in the same turns, so that what else it does hits all alike. A quarter of an hour.
     """
     lengths = whole_numbers(contexts, "contexts")
     shares, pools = numbers(alphas, "alphas"), numbers(hot, "hot")
