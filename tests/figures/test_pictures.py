@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hillinfer.figures import copies, fits, palette, reports, summary, timeline, tokens
+from hillinfer.figures import canvas, copies, fits, palette, paper, reports, summary, timeline, tokens
 from hillinfer.figures.goals import GOALS
 from hillinfer.page.chapter import Section
 from hillinfer.page.write import sections
@@ -136,3 +136,28 @@ def test_a_box_that_nothing_fits_is_drawn():
     drawn = fits.picture(reports.Fits(kind="hillinfer-simulate-fit", version=1, hardware="small", rows=[row]))
     assert drawn.svg()
     assert "does not fit" in drawn.table.rows[0]
+
+
+def test_a_legend_is_never_wider_than_the_page():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    with canvas.style():
+        figure, [axes] = canvas.panels()
+        for number in range(5):
+            axes.plot([0, 1], [number, 1], label=f"a method with a name as long as this one has, {number}")
+        canvas.legend_above(figure, axes, columns=4)
+        [legend] = figure.legends
+        assert legend.get_window_extent(FigureCanvasAgg(figure).get_renderer()).width <= figure.bbox.width
+
+
+def test_a_papers_figure_has_a_plot_per_model_and_words_where_they_are_meant():
+    curves = [reports.Curve(label=name, x=[1, 2], y=[1, 40], group=model) for model in "mn" for name in "ab"]
+    each = reports.PaperFigure(figure="f", title="t", x="part", y="s", series=curves, ticks=["one", "two"])
+    report = reports.Paper(kind="hillinfer-simulate-paper", version=1, rows=[], figures=[each])
+    [picture] = paper.pictures(report)
+    left, right = picture.figure.axes
+    assert [left.get_title("left"), right.get_title("left")] == ["m", "n"]
+    assert [text.get_text() for text in right.get_xticklabels()] == ["one", "two"]
+    assert [text.get_text() for text in picture.figure.legends[0].get_texts()] == ["a", "b"]
+    assert tuple(picture.table.headings) == ("s, by part", "one", "two")
+    assert [row[0] for row in picture.table.rows] == ["a, m", "b, m", "a, n", "b, n"]

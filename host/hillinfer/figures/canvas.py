@@ -79,10 +79,19 @@ def panels(rows: int = 1, columns: int = 1, height: float = 3.4, **how: Any) -> 
 
 
 def legend_above(figure: Figure, axes: Axes, columns: int = 3) -> None:
-    """One legend for all panels, above them, where it covers no data."""
+    """One legend for all panels, above them, where it covers no data; in fewer columns where they are too wide."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=2.4, columnspacing=1.4)
+    if not handles:
+        return
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]  # matplotlib's
+    for ncols in range(columns, 0, -1):
+        how: dict[str, Any] = {"loc": "outside upper left", "handlelength": 2.4, "columnspacing": 1.4}
+        legend = figure.legend(handles, labels, ncols=ncols, **how)
+        if ncols == 1 or legend.get_window_extent(renderer).width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def plain_numbers(axis: Axis) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hillinfer.figures.canvas import legend_above, panels, plain_numbers, style
 from hillinfer.figures.numbers import NONE, short
@@ -11,7 +12,10 @@ from hillinfer.figures.picture import Picture, Table
 from hillinfer.figures.reports import Paper, PaperFigure, Stated, Statement
 from hillinfer.simulation.paper.held import held as count_held
 
-_WIDE = 30.0
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_WIDE_X, _WIDE_Y = 30.0, 10.0
 """Largest over smallest value from which an axis is logarithmic."""
 
 
@@ -95,26 +99,42 @@ def _by_figure(report: Paper, rows: Sequence[Stated]) -> list[Table]:
 
 
 def _picture(each: PaperFigure, rows: Sequence[Stated]) -> Picture:
-    points = [(x, y) for curve in each.series for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
+    groups = list(dict.fromkeys(curve.group for curve in each.series))
+    labels = list(dict.fromkeys(curve.label for curve in each.series))
+    rows_of, columns = -(-len(groups) // 2), min(2, len(groups))
     with style():
-        figure, [axes] = panels(height=3.9)
-        for number, curve in enumerate(each.series):
-            known = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
-            axes.plot([x for x, _ in known], [y for _, y in known], label=curve.label, **look(number))
-        if _wide([x for x, _ in points]):
+        figure, panes = panels(rows_of, columns, height=1.2 + 2.7 * rows_of, sharey=True)
+        for place, (group, axes) in enumerate(zip(groups, panes, strict=False)):
+            for curve in (curve for curve in each.series if curve.group == group):
+                known = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
+                how = look(labels.index(curve.label))
+                axes.plot([x for x, _ in known], [y for _, y in known], label=curve.label, **how)
+            axes.set_title(group)
+            if place % columns == 0:
+                axes.set_ylabel(each.y)
+        for empty in panes[len(groups) :]:
+            empty.remove()
+        _scales(each, panes[: len(groups)])
+        legend_above(figure, panes[0], columns=3)
+    met = [row.reproduced for row in rows if row.reproduced is not None]
+    says = f"{_of(met)} values of this figure that a paper states are met." if met else "Ours alone."
+    return Picture(f"paper-{each.figure}", each.title, " ".join([says, *each.notes]), figure, _curves(each))
+
+
+def _scales(each: PaperFigure, panes: Sequence[Axes]) -> None:
+    points = [(x, y) for curve in each.series for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
+    for axes in panes:
+        if each.ticks:
+            axes.set_xticks(range(1, len(each.ticks) + 1), each.ticks)
+        elif _wide([x for x, _ in points], _WIDE_X):
             axes.set_xscale("log")
             plain_numbers(axes.xaxis)
-        if _wide([y for _, y in points]):
+        if not each.ticks and _wide([y for _, y in points], _WIDE_Y):
             axes.set_yscale("log")
             plain_numbers(axes.yaxis)
         else:
             axes.set_ylim(bottom=min(0.0, *(y for _, y in points)))
         axes.set_xlabel(each.x, loc="right")
-        axes.set_ylabel(each.y)
-        legend_above(figure, axes, columns=3)
-    met = [row.reproduced for row in rows if row.reproduced is not None]
-    says = f"{_of(met)} values of this figure that a paper states are met." if met else "Ours alone."
-    return Picture(f"paper-{each.figure}", each.title, " ".join([says, *each.notes]), figure, _curves(each))
 
 
 def _curves(each: PaperFigure) -> Table:
@@ -122,8 +142,9 @@ def _curves(each: PaperFigure) -> Table:
     rows = []
     for curve in each.series:
         known = dict(zip(curve.x, curve.y, strict=True))
-        rows.append((curve.label, *(_number(known.get(x)) for x in places)))
-    return Table((f"{each.y}, by {each.x}", *(f"{x:g}" for x in places)), rows)
+        name = f"{curve.label}, {curve.group}" if curve.group else curve.label
+        rows.append((name, *(_number(known.get(x)) for x in places)))
+    return Table((f"{each.y}, by {each.x}", *(each.ticks or [f"{x:g}" for x in places])), rows)
 
 
 def _table(rows: Sequence[Stated], title: str) -> Table:
@@ -160,6 +181,6 @@ def _number(value: float | None) -> str:
     return NONE if value is None else short(value)
 
 
-def _wide(values: Sequence[float]) -> bool:
+def _wide(values: Sequence[float], least: float) -> bool:
     """Whether they are spread over more than a linear axis shows."""
-    return bool(values) and min(values) > 0 and max(values) / min(values) >= _WIDE
+    return bool(values) and min(values) > 0 and max(values) / min(values) >= least

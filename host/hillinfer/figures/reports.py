@@ -371,6 +371,7 @@ class Curve(_Read):
     label: str
     x: list[float]
     y: list[float | None]
+    group: str = ""
 
 
 class PaperFigure(_Read):
@@ -380,6 +381,7 @@ class PaperFigure(_Read):
     y: str
     series: list[Curve]
     notes: list[str] = []
+    ticks: list[str] = []
 
 
 class Paper(Report):

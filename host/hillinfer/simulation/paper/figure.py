@@ -41,16 +41,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of the plot: y over x."""
+    """A line of the plot: y over x. group: whose plot it stands in, where there are several."""
 
     label: str
     x: Sequence[float]
     y: Sequence[float | None]
+    group: str = ""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """x, y: names of the axes, with units."""
+    """x, y: names of the axes, with units; ticks: of 1, 2, … on x, where they stand for words."""
 
     name: str
     title: str
@@ -59,6 +60,7 @@ class Figure:
     x: str = ""
     y: str = ""
     notes: Sequence[str] = field(default_factory=list)
+    ticks: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -67,6 +69,7 @@ class Figure:
             "title": self.title,
             "x": self.x,
             "y": self.y,
+            "ticks": list(self.ticks),
             "rows": [_row(self.name, row) for row in self.rows],
             "series": [asdict(each) for each in self.series],
             "notes": list(self.notes),

@@ -102,9 +102,10 @@ def latency(hardware: Hardware) -> Figure:
     ]
     series = [
         Series(
-            f"{method}, {model}",
+            method,
             setting.BATCHES,
             [each.seconds for each in _points(hardware) if (each.model, each.method) == (model, method)],
+            model,
         )
         for model in setting.MODELS
         for method in (setting.OURS, *setting.RIVALS)
@@ -149,7 +150,7 @@ def speedup(hardware: Hardware) -> Figure:
         what = f"over {setting.RIVALS[method]}, at HillInfer's captured mass ({budget:.1%} of the tokens)"
         rows += _range(what, _at_equal_mass(hardware, method, budget))
     series = [
-        Series(f"{method}, {model}", setting.BATCHES, [found[model, batch, method] for batch in setting.BATCHES])
+        Series(method, setting.BATCHES, [found[model, batch, method] for batch in setting.BATCHES], model)
         for model in setting.MODELS
         for method in setting.RIVALS
     ]
@@ -196,6 +197,7 @@ def ablation(hardware: Hardware) -> Figure:
     for what, method, run in parts:
         seconds = setting.generation(hardware, shape, setting.OURS, run, method).seconds
         rows.append(Row(f"{what}, {_MODEL}, batch {_LARGEST}", seconds, "s", ALL["ablation"]))
-    labels = list(range(1, len(rows) + 1))
-    return Figure("ablation", "What each part adds", rows, [Series("HillInfer", labels, [row.ours for row in rows])],
-                  "parts", "s")  # fmt: skip
+    line = Series("HillInfer", list(range(1, len(rows) + 1)), [row.ours for row in rows])
+    return Figure(
+        "ablation", "What each part adds", rows, [line], "parts", "s", ticks=["HIE", "+ CEC", "+ HKM", "+ β", "+ ahead"]
+    )

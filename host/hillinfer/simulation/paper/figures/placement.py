@@ -61,6 +61,7 @@ def lifetimes(hardware: Hardware) -> Figure:  # noqa: ARG001
                 "the steps; where the paper divides its classes is not known to us"
             )
             rows.append(Row(f"{what}, α {run.alpha:.0%}, {run}", share, "% of the tokens", ALL[name], why))
+    words = ["long", "now and then", "never"]
     return Figure(
-        "lifetimes", "How long tokens stay important", rows, series, "long, now and then, never", "of the tokens, %"
+        "lifetimes", "How long tokens stay important", rows, series, "attended", "of the tokens, %", ticks=words
     )
