@@ -40,7 +40,7 @@ lint: setup  ## ruff and strict mypy
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 
-bench: setup  ## every benchmark (30 minutes on a quiet machine); the figures that count in build/reports/bench.json
+bench: setup  ## every benchmark (40 minutes on a quiet machine); the figures that count in build/reports/bench.json
 	@$(PY) -m pip install --quiet --no-deps optimum-quanto==0.2.7 || echo "without transformers' quantised cache"
 	@.venv/bin/hillinfer bench all $(if $(RESUME),--resume) $(if $(PARTS),--only $(PARTS))
 
