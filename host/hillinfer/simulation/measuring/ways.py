@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from hillinfer.simulation.measuring.engine import INDEXED, EngineProbe
 from hillinfer.simulation.measuring.kept import KeptProbe
 from hillinfer.simulation.measuring.number import measured
+from hillinfer.simulation.measuring.probe import Probe
 
 _TINY = 1e-12  # seconds: a difference of two times may come out below nothing on a busy machine
 
@@ -22,22 +23,25 @@ class Bare(NamedTuple):
 
 def kept_way(probes: Sequence[KeptProbe], bare: Bare) -> dict[str, Any]:
     """Of a policy that drops tokens; probes: at a short and at a long context."""
-    (near, far), (floor, layers, row_bytes) = probes, bare
-    row = max(_TINY, (far.median("step") - near.median("step")) / (far.attended - near.attended) / layers)
+    near, far = probes
     how = f"steps at {near.tokens} and {far.tokens} random tokens, a fifth of them kept"
-    return {
-        "layer": measured((near.median("step") - floor) / layers - near.attended * row, how),
-        "attend": measured(row_bytes / row, how),
-    }
+    return _by_rows((near, near.attended), (far, far.attended), bare, how)
 
 
 def whole_way(probes: Sequence[EngineProbe], bare: Bare) -> dict[str, Any]:
     """Of attending to everything in the tiers, all of it in DRAM."""
-    (near, far), (floor, layers, row_bytes) = probes, bare
-    row = max(_TINY, (far.median("step") - near.median("step")) / (far.tokens - near.tokens) / layers)
+    near, far = probes
     how = f"steps at {near.tokens} and {far.tokens} random tokens, all of them attended"
+    return _by_rows((near, near.tokens), (far, far.tokens), bare, how)
+
+
+def _by_rows(near: tuple[Probe, int], far: tuple[Probe, int], bare: Bare, how: str) -> dict[str, Any]:
+    """Of steps that grow with the rows attended; each probe with how many those are."""
+    floor, layers, row_bytes = bare
+    short, long = near[0].median("step"), far[0].median("step")
+    row = max(_TINY, (long - short) / (far[1] - near[1]) / layers)
     return {
-        "layer": measured((near.median("step") - floor) / layers - near.tokens * row, how),
+        "layer": measured((short - floor) / layers - near[1] * row, how),
         "attend": measured(row_bytes / row, how),
     }
 
