@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from hillinfer.policies import H2O, HillInfer, InfiniGen, LeoAM, Policy, Quest, StreamingLLM
 from hillinfer.simulation import methods
+from hillinfer.simulation.measuring import here
 from hillinfer.simulation.measuring.kept import BUDGET
 from hillinfer.simulation.methods import Method
 from hillinfer.simulation.methods.hillinfer import HillInfer as HillInferMethod
 from hillinfer.simulation.methods.kept import Kept
 
-_ALL, _ALL_AND_INDEX = "103%", "120%"
 DROPPING = (StreamingLLM.name, H2O.name)
 """Policies that keep a fifth of the tokens and drop the others."""
-INDEXED = (Quest.name, LeoAM.name, InfiniGen.name)
+INDEXED = tuple(kind.name for kind in here.INDEXED)
 """Policies that find a fifth of the tokens by an index."""
 KINDS: Mapping[str, type[StreamingLLM | H2O | Quest | LeoAM | InfiniGen]] = {
-    kind.name: kind for kind in (StreamingLLM, H2O, Quest, LeoAM, InfiniGen)
+    kind.name: kind for kind in (StreamingLLM, H2O, *here.INDEXED)
 }
 
 
@@ -46,7 +46,7 @@ class Setting:
     @property
     def hot(self) -> str:
         """As a budget is written: all that is cached has room, and all of an index."""
-        whole = _ALL_AND_INDEX if self.method in INDEXED else _ALL
+        whole = here.ALL_AND_INDEX if self.method in INDEXED else here.ALL
         return whole if self.hot_share >= 1 else f"{self.hot_share:.2%}"
 
     def opened(self) -> Policy:

@@ -21,7 +21,7 @@ from hillinfer.simulation.recording import Recording
 _ROOM = 4096  # steps that fit behind the context
 PARTS = ("evaluate", "select", "attend", "attend cold", "place", "wait for cold rows")
 """Of a step of HillInfer."""
-INDEXED = ("select", "locate", "place", "attend", "attend cold")
+INDEX_PARTS = ("select", "locate", "place", "attend", "attend cold")
 """Of a step of a policy with an index, those that grow with the context."""
 
 

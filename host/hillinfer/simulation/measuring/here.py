@@ -33,8 +33,8 @@ _COLD = 1536
 CONTEXTS = frozenset({SHORT, LONG, *_STOCK, _COLD})
 """Tokens of the random contexts; the model is held against no length of them."""
 _FEW, _MANY = 0.05, 0.2
-_ALL = "103%"
-_ALL_AND_INDEX = "120%"
+ALL, ALL_AND_INDEX = "103%", "120%"
+"""Hot pools with room for all that is cached, and for an index too; what is validated has the same."""
 INDEXED: Sequence[type[Quest | LeoAM | InfiniGen]] = (Quest, LeoAM, InfiniGen)
 """Policies with an index whose steps are measured."""
 
@@ -56,7 +56,7 @@ class Probes:
             self.model = self._open(ModelProbe(model))
             self.stock = [self._open(StockProbe(model, tokens)) for tokens in _STOCK]
 
-            def engine(policy: Any, tokens: int, hot: str = _ALL, lookahead: int = 0) -> EngineProbe:
+            def engine(policy: Any, tokens: int, hot: str = ALL, lookahead: int = 0) -> EngineProbe:
                 return self._open(EngineProbe(model, policy, tokens, hot, cold_dir, lookahead=lookahead))
 
             both = (SHORT, LONG)
@@ -66,7 +66,7 @@ class Probes:
             self.guess = [engine(HillInfer(alpha=0.1), tokens, lookahead=1) for tokens in both]
             self.whole = [engine(HillInfer(alpha=1.0), tokens) for tokens in both]
             self.indexed = {
-                policy.name: [engine(policy(budget=BUDGET), tokens, _ALL_AND_INDEX) for tokens in both]
+                policy.name: [engine(policy(budget=BUDGET), tokens, ALL_AND_INDEX) for tokens in both]
                 for policy in INDEXED
             }
             self.kept = [self._open(KeptProbe(model, StreamingLLM(budget=BUDGET), tokens)) for tokens in both]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from hillinfer.simulation.measuring.engine import INDEXED, EngineProbe
+from hillinfer.simulation.measuring.engine import INDEX_PARTS, EngineProbe
 from hillinfer.simulation.measuring.kept import KeptProbe
 from hillinfer.simulation.measuring.number import measured
 from hillinfer.simulation.measuring.probe import Probe
@@ -72,7 +72,7 @@ def indexed_way(
     wholly = near.whole_layers * (whole["layer"] + near.tokens * row_bytes / whole["attend"])
     rest = near.median("step") - floor - wholly - chosen * near.tokens * (token + settle_token)
     rest -= near.median("rows") * row + near.median("head rows") * head_row
-    how = f"steps at {near.tokens} and {far.tokens} random tokens, and their parts ({', '.join(INDEXED)})"
+    how = f"steps at {near.tokens} and {far.tokens} random tokens, and their parts ({', '.join(INDEX_PARTS)})"
     return {
         "layer": measured(rest / chosen, how),
         "token": measured(token, how),
